@@ -14,8 +14,10 @@ use crate::{Severity, Verdict};
 pub const VERB: &str = "workload run on host";
 /// The largest part of its pages that may be elsewhere: a kernel without free memory on a node takes another one.
 const ELSEWHERE: f64 = 0.01;
-/// How far shares of interleaved pages may be from those that were asked for: huge pages are placed as a whole.
+/// How far shares of interleaved pages may be from those that were asked for, besides a few huge pages: the kernel takes turns
+/// by page, whether small or huge.
 const APART: f64 = 0.1;
+const HUGE: Bytes = Bytes(8 << 21);
 /// The part of the latency that the lateness of the generator may have.
 const LATE: f64 = 0.1;
 /// The share of offered requests that a server answers if it keeps up.
@@ -138,18 +140,6 @@ impl ApplicationFigure {
     }
 }
 
-impl ApplicationMemory {
-    /// Whether so much of the memory is here as was asked for.
-    pub fn is_right(&self) -> bool {
-        let apart = (self.share - self.asked).abs();
-        if self.asked == 0.0 || self.asked >= 1.0 {
-            apart <= ELSEWHERE
-        } else {
-            apart <= APART
-        }
-    }
-}
-
 impl ApplicationRun {
     /// Wrong answers of all figures.
     pub fn wrong(&self) -> u64 {
@@ -167,7 +157,21 @@ impl ApplicationRun {
 
     /// The first row of memory which is not where it was asked for.
     pub fn misplaced(&self) -> Option<&ApplicationMemory> {
-        self.memory.iter().find(|memory| !memory.is_right())
+        self.memory.iter().find(|memory| !self.is_right(memory))
+    }
+
+    /// Whether so much of the memory of a placement is on a node as was asked for.
+    fn is_right(&self, memory: &ApplicationMemory) -> bool {
+        let apart = (memory.share - memory.asked).abs();
+        if memory.asked == 0.0 || memory.asked >= 1.0 {
+            return apart <= ELSEWHERE;
+        }
+        let same = self
+            .memory
+            .iter()
+            .filter(|other| other.placement == memory.placement);
+        let all: u64 = same.map(|other| other.resident_bytes.get()).sum();
+        apart <= APART + HUGE.get() as f64 / all.max(1) as f64
     }
 
     /// Counts as wrong each figure whose rows or digest differ from those of the same question before.
@@ -261,7 +265,7 @@ impl Outcome for ApplicationRun {
             let text = "the server and the generator share one processor: latencies include turns of the other";
             all.push(of(Severity::Doubt, "processor", text.into()));
         }
-        for memory in self.memory.iter().filter(|memory| !memory.is_right()) {
+        for memory in self.memory.iter().filter(|memory| !self.is_right(memory)) {
             let text = format!(
                 "{:.1} % of its pages are on node {}, {:.1} % were asked for",
                 memory.share * 100.0,

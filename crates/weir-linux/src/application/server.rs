@@ -14,7 +14,7 @@ use super::protocol::Protocol;
 use super::{Trouble, Where, version};
 
 /// The longest time until it answers.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const LOOK: Duration = Duration::from_millis(5);
 
 /// A server, which never outlives this value nor the thread that started it.
