@@ -201,13 +201,10 @@ impl Client {
         let (mut due, mut turn) = (Duration::ZERO, 0);
         loop {
             let now = stretch.began.elapsed();
-            if now >= to {
-                break;
-            }
-            let mut sleep = LOOK.min(to - now);
+            let mut sleep = LOOK.min(to.saturating_sub(now));
             match drive.rate {
                 Some(rate) => {
-                    while due <= now && self.under_way() < MOST_UNDER_WAY {
+                    while due <= now && due < to && self.under_way() < MOST_UNDER_WAY {
                         let at = turn % self.connections.len();
                         turn += 1;
                         let request = self.draw(due);
@@ -221,7 +218,7 @@ impl Client {
                     }
                     sleep = sleep.min(due.saturating_sub(stretch.began.elapsed()));
                 }
-                None => {
+                None if now < to => {
                     for at in 0..self.connections.len() {
                         if self.connections[at].under_way.is_empty() {
                             let now = stretch.began.elapsed();
@@ -231,6 +228,11 @@ impl Client {
                         }
                     }
                 }
+                None => {}
+            }
+            // What was due until the end is sent before.
+            if now >= to {
+                break;
             }
             self.exchange(&mut stretch, sleep)?;
         }
@@ -271,13 +273,8 @@ impl Client {
             let path = address.as_pathname().unwrap_or(Path::new(""));
             let stream = UnixStream::connect(path).map_err(failed)?;
             stream.set_nonblocking(true).map_err(failed)?;
-            for request in connection
-                .under_way
-                .drain(..)
-                .filter(|request| request.writes)
-            {
-                self.ledger.written(request.key);
-            }
+            // The server may still carry out what it has read: of these keys any version since is right.
+            connection.under_way.clear();
             connection.stream = stream;
             connection.out.clear();
             connection.read.clear();

@@ -5,6 +5,8 @@
 //! one run time: the scripts of databases and the graph kernels of [`graph`]. [`residency`] reads where their pages are.
 
 pub mod client;
+#[cfg(test)]
+mod client_tests;
 mod folder;
 pub mod graph;
 pub mod keys;
