@@ -298,7 +298,7 @@ impl Client {
     fn draw(&mut self, due: Duration) -> Request {
         let writes = unit(&mut self.random) < self.mix.writes;
         let (key, version) = match writes {
-            true if self.mix.keys.inserts() => (self.ledger.insert(), 0),
+            true if self.mix.keys.inserts() => (self.ledger.insert(), 1),
             true => {
                 let key = self.mix.keys.draw(&mut self.random, self.ledger.keys());
                 (key, self.ledger.write(key))

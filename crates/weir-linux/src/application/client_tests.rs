@@ -88,7 +88,10 @@ fn serve(mut stream: UnixStream, data: &Data, fault: Fault, records: usize) {
                     } else {
                         key
                     };
-                    let mut value = data.get(key).cloned().unwrap_or_default();
+                    let Some(mut value) = data.get(key).cloned() else {
+                        out.extend_from_slice(b"$-1\r\n");
+                        continue;
+                    };
                     if odd && fault == Fault::Damages {
                         value[20] ^= 4;
                     }
@@ -106,6 +109,15 @@ fn serve(mut stream: UnixStream, data: &Data, fault: Fault, records: usize) {
 }
 
 fn drive(fault: Fault, connections: usize, rate: Option<f64>) -> Result<Seen, Trouble> {
+    drive_for(Popular::Scattered, fault, connections, rate)
+}
+
+fn drive_for(
+    popular: Popular,
+    fault: Fault,
+    connections: usize,
+    rate: Option<f64>,
+) -> Result<Seen, Trouble> {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -121,7 +133,7 @@ fn drive(fault: Fault, connections: usize, rate: Option<f64>) -> Result<Seen, Tr
         records: records as u64,
         value: 100,
         writes: 0.5,
-        keys: Keys::new(Popular::Scattered, records as u64, 0.99),
+        keys: Keys::new(popular, records as u64, 0.99),
     };
     let mut client = Client::connect(Protocol::Resp, &socket, connections, mix, 1)?;
     client.load(&|| false)?;
@@ -135,8 +147,12 @@ fn drive(fault: Fault, connections: usize, rate: Option<f64>) -> Result<Seen, Tr
 
 #[test]
 fn a_right_server_has_no_wrong_answer() {
-    for rate in [None, Some(3000.0)] {
-        let seen = drive(Fault::None, 4, rate).unwrap();
+    let both = [Popular::Scattered, Popular::Newest];
+    for (popular, rate) in both
+        .into_iter()
+        .flat_map(|one| [(one, None), (one, Some(3000.0))])
+    {
+        let seen = drive_for(popular, Fault::None, 4, rate).unwrap();
         assert_eq!(
             (seen.wrong, seen.unanswered),
             (0, 0),

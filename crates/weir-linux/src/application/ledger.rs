@@ -9,6 +9,8 @@ use super::values;
 /// Versions of every key.
 #[derive(Debug, Clone)]
 pub(super) struct Ledger {
+    /// Keys that were there at first; later ones are inserted.
+    loaded: u64,
     issued: Vec<u32>,
     /// The first version of the last complete group of writes.
     oldest: Vec<u32>,
@@ -22,6 +24,7 @@ impl Ledger {
     pub fn new(keys: u64) -> Self {
         let zeros = || vec![0; keys as usize];
         Self {
+            loaded: keys,
             issued: zeros(),
             oldest: zeros(),
             group: zeros(),
@@ -34,13 +37,13 @@ impl Ledger {
         self.issued.len() as u64
     }
 
-    /// A new key.
+    /// A new key, whose first write begins with version 1.
     pub fn insert(&mut self) -> u64 {
         let key = self.keys();
-        for list in [&mut self.issued, &mut self.oldest, &mut self.group] {
-            list.push(0);
+        for list in [&mut self.issued, &mut self.group, &mut self.under_way] {
+            list.push(1);
         }
-        self.under_way.push(1);
+        self.oldest.push(0);
         key
     }
 
@@ -101,13 +104,7 @@ impl Ledger {
                 }
             }
             // A new key may be read before its first write is carried out.
-            Answer::Nothing
-                if !writes
-                    && self.issued[key as usize] == 0
-                    && self.under_way[key as usize] > 0 =>
-            {
-                Ok(())
-            }
+            Answer::Nothing if !writes && version == 0 && key >= self.loaded => Ok(()),
             Answer::Nothing if !writes => Err(format!("{name} has no value")),
             _ => Err(format!("{name}: the server answers another question")),
         }
@@ -138,6 +135,18 @@ mod tests {
         assert!(!read(&mut ledger, oldest, 0), "the write was lost");
         assert!(!read(&mut ledger, oldest, 2), "nobody wrote it");
         assert!(ledger.check(0, 0, false, Answer::Nothing).is_err());
+    }
+
+    #[test]
+    fn a_new_key_may_lack_its_value_only_until_its_first_write_is_complete() {
+        let mut ledger = Ledger::new(1);
+        let key = ledger.insert();
+        let before = ledger.oldest(key);
+        ledger.check(key, 1, true, Answer::Stored).unwrap();
+        let after = ledger.oldest(key);
+        // The read was sent before the write was answered, and is answered later.
+        assert!(ledger.check(key, before, false, Answer::Nothing).is_ok());
+        assert!(ledger.check(key, after, false, Answer::Nothing).is_err());
     }
 
     proptest! {

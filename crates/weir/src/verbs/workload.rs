@@ -53,12 +53,7 @@ enum What {
         files: Vec<PathBuf>,
     },
     /// Run a workload: on a model what it costs, on this host the real program.
-    Run {
-        #[command(flatten)]
-        study: RunAlone,
-        #[command(flatten)]
-        real: Real,
-    },
+    Run(Box<RunArgs>),
     /// Run a graph kernel as a process of its own.
     #[command(hide = true)]
     Kernel {
@@ -77,6 +72,15 @@ enum What {
     },
 }
 
+/// What `run` takes.
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    study: RunAlone,
+    #[command(flatten)]
+    real: Real,
+}
+
 /// Lists, shows, checks or runs.
 ///
 /// # Errors
@@ -87,7 +91,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::List => list(format),
         What::Show { workload } => show(&find(workload)?, format),
         What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
-        What::Run { study, real } => measure(study, real, context),
+        What::Run(args) => measure(&args.study, &args.real, context),
         What::Kernel {
             kernel,
             scale,
@@ -328,8 +332,8 @@ fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
 /// The run is not one of a workload, or the work failed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
-        What::Run { study: args, .. } => {
-            driver::resume(context, run, None, |_, _, _| described(args))?.verdict()
+        What::Run(args) => {
+            driver::resume(context, run, None, |_, _, _| described(&args.study))?.verdict()
         }
         _ => Err(Failure::request("only `weir workload run` measures")),
     }
