@@ -251,7 +251,7 @@ impl Outcome for ApplicationRun {
                 let late = figure.late_p99_ns.unwrap_or_default().get() / 1e3;
                 let text = format!(
                     "the generator was itself late by up to {late:.0} µs for 99 % of the requests, more than a tenth of \
-                     their latency; take a lower rate"
+                     their latency: its processor has other work, or the rate is too high for it"
                 );
                 all.push(of(Severity::Doubt, &name, text));
             }

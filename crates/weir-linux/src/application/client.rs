@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 /// The longest sleep, so that a stop is seen.
 const LOOK: Duration = Duration::from_millis(100);
+/// A processor that sleeps takes about so long to wake up.
+const WAKE_UP: Duration = Duration::from_micros(100);
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
@@ -105,6 +107,9 @@ pub struct Client {
     ledger: Ledger,
     random: Random,
     chunk: Vec<u8>,
+    /// Whether it has a processor of its own, and does not sleep while an answer or a request is near: waking up would
+    /// add to each latency.
+    alone: bool,
 }
 
 /// One stretch of requests.
@@ -149,7 +154,14 @@ impl Client {
             mix,
             random: Random::new(seed),
             chunk: vec![0; CHUNK],
+            alone: false,
         })
+    }
+
+    /// The same for a generator that has a processor of its own.
+    #[must_use]
+    pub fn alone(self, alone: bool) -> Self {
+        Self { alone, ..self }
     }
 
     /// Writes every key once.
@@ -345,6 +357,11 @@ impl Client {
                 revents: 0,
             });
         }
+        let sleep = match (self.alone, self.under_way()) {
+            (true, 1..) => Duration::ZERO,
+            (true, 0) => sleep.saturating_sub(WAKE_UP),
+            (false, _) => sleep,
+        };
         poll(&mut waits, sleep)?;
         if (stretch.stop)() {
             return Err(Trouble::Stopped);

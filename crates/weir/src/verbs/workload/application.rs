@@ -522,7 +522,8 @@ impl OnHost<'_> {
         let (protocol, connections) = (server.protocol(), self.real.connections() as usize);
         let _pinned = self.pinned();
         let seed = self.context.global.seed;
-        let mut client = Client::connect(protocol, server.socket(), connections, mix, seed)?;
+        let client = Client::connect(protocol, server.socket(), connections, mix, seed)?;
+        let mut client = client.alone(self.generator.is_some());
         client
             .load(&|| self.context.stop.requested())
             .map_err(|why| server.why(why))?;
