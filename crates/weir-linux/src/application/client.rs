@@ -5,7 +5,7 @@
 //! that were due meanwhile. Without a rate each connection sends its next request when it has an answer.
 
 use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, Read as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -15,9 +15,11 @@ use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
 use super::Trouble;
+use super::connection::{Connection, Request, gone, may_come};
 use super::keys::{Keys, unit};
 use super::ledger::Ledger;
 use super::protocol::Protocol;
+use super::waiting::{TimerSlack, poll};
 use crate::kernels::Random;
 
 /// The most requests that are under way; later ones are due, and wait in the generator.
@@ -77,25 +79,6 @@ pub struct Seen {
     pub latency: LatencyHistogram,
     /// How much later than due each was sent.
     pub late: LatencyHistogram,
-}
-
-/// A request that is under way.
-#[derive(Debug, Clone, Copy)]
-struct Request {
-    due: Duration,
-    key: u64,
-    /// The version which it writes, or the oldest which it may read.
-    version: u32,
-    writes: bool,
-}
-
-#[derive(Debug)]
-struct Connection {
-    stream: UnixStream,
-    out: Vec<u8>,
-    sent: usize,
-    read: Vec<u8>,
-    under_way: VecDeque<Request>,
 }
 
 /// Connections to a server, and what is known of its data.
@@ -416,23 +399,6 @@ impl Client {
     }
 }
 
-impl Connection {
-    fn flush(&mut self) -> Result<(), Trouble> {
-        while self.sent < self.out.len() {
-            match self.stream.write(&self.out[self.sent..]) {
-                Ok(bytes) => self.sent += bytes,
-                Err(error) if may_come(&error) => break,
-                Err(error) => return Err(gone(error)),
-            }
-        }
-        if self.sent == self.out.len() {
-            self.out.clear();
-            self.sent = 0;
-        }
-        Ok(())
-    }
-}
-
 impl<'a> Stretch<'a> {
     fn new(from: Duration, to: Duration, stop: &'a dyn Fn() -> bool) -> Self {
         Self {
@@ -472,59 +438,4 @@ impl<'a> Stretch<'a> {
 
 fn nanos(time: Duration) -> Nanos {
     Nanos(time.as_secs_f64() * 1e9)
-}
-
-fn gone(cause: impl std::fmt::Display) -> Trouble {
-    Trouble::Failed(format!("the server ended during the run: {cause}"))
-}
-
-fn may_come(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted
-    )
-}
-
-/// Waits until one of these has something, for so long at most.
-fn poll(waits: &mut [libc::pollfd], longest: Duration) -> Result<(), Trouble> {
-    let time = libc::timespec {
-        tv_sec: longest.as_secs() as libc::time_t,
-        tv_nsec: longest.subsec_nanos() as _,
-    };
-    // SAFETY: the kernel reads and writes as many entries as the slice has, and reads the time; the mask is absent.
-    let found = unsafe {
-        libc::ppoll(
-            waits.as_mut_ptr(),
-            waits.len() as libc::nfds_t,
-            &raw const time,
-            std::ptr::null(),
-        )
-    };
-    if found >= 0 {
-        return Ok(());
-    }
-    let error = io::Error::last_os_error();
-    if error.kind() == io::ErrorKind::Interrupted {
-        waits.iter_mut().for_each(|wait| wait.revents = 0);
-        return Ok(());
-    }
-    Err(Trouble::system("ppoll", error))
-}
-
-/// Has the kernel wake this thread on time, and not up to 50 µs later (prctl(2), `PR_SET_TIMERSLACK`), until dropped.
-struct TimerSlack;
-
-impl TimerSlack {
-    fn least() -> Self {
-        // SAFETY: this option takes a number and no pointer.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong) };
-        Self
-    }
-}
-
-impl Drop for TimerSlack {
-    fn drop(&mut self) {
-        // SAFETY: as above; 0 is the slack that the thread had when it began.
-        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 0 as libc::c_ulong) };
-    }
 }

@@ -7,6 +7,7 @@
 pub mod client;
 #[cfg(test)]
 mod client_tests;
+mod connection;
 mod folder;
 pub mod graph;
 pub mod keys;
@@ -16,6 +17,7 @@ pub mod protocol;
 pub mod residency;
 pub mod server;
 pub mod values;
+mod waiting;
 
 use std::io;
 use std::os::unix::process::CommandExt;

@@ -1,6 +1,8 @@
 //! `weir workload`: descriptions of how programs use memory, and their cost on a model.
 
 mod application;
+mod options;
+mod size;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use weir_lab::RunAlone;
 use weir_linux::application::program;
 use weir_model::workload::{Application, Region, Workload, Workloads};
 
-use self::application::Real;
+use self::options::Real;
 use crate::context::{Context, Format};
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::{Failure, Result};

@@ -10,14 +10,15 @@ use weir_linux::application::keys::{Keys, Popular};
 use weir_linux::application::program::Task;
 use weir_linux::application::server::{Server, installed};
 use weir_linux::application::{Trouble, Where, residency, values};
-use weir_linux::memory::free_memory;
 use weir_linux::pin::{Pinned, allowed_cpus};
 use weir_model::document::Document;
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::{Bytes, Nanos};
+use weir_model::units::Bytes;
 use weir_model::workload::{Application, Order, Workload};
 
+use super::options::Real;
+use super::size::{PER_RECORD, size};
 use crate::context::Context;
 use crate::disturbance;
 use crate::failure::{Failure, Result};
@@ -26,102 +27,6 @@ use crate::keeping::Keeping;
 use crate::nodes::{Held, all_here, here, node_of, spread};
 use crate::progress::Progress;
 use crate::system::System;
-
-/// Bytes that a server needs for each record besides its value: the key, the entry of the table, headers.
-const PER_RECORD: u64 = 128;
-/// What is left of free memory: programs need some besides their data.
-const PART_OF_FREE: u64 = 2;
-/// Less would be in the caches.
-const LEAST: Bytes = Bytes(1 << 20);
-
-/// What is asked of the real application.
-#[derive(Debug, Clone, clap::Args)]
-#[command(next_help_heading = "Options of real applications, on this host")]
-pub struct Real {
-    /// Requests in a second, at random times, whether or not earlier ones are answered; several rates are run one after
-    /// the other [default: each connection sends its next request when it has an answer].
-    #[arg(long, value_delimiter = ',', value_name = "N", value_parser = rate)]
-    rate: Vec<f64>,
-    /// Run on each of the tiers alone, one after the other.
-    #[arg(long)]
-    each: bool,
-    /// Size of the data [default: what the workload describes, or half of the free memory].
-    #[arg(long, value_name = "SIZE")]
-    size: Option<Bytes>,
-    /// Time of a figure of a server [default: 10 s].
-    #[arg(long = "for", value_name = "TIME")]
-    lasts: Option<Nanos>,
-    /// Connections to a server [default: 16].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    connections: Option<u32>,
-    /// Requests are for the newest keys, and writes insert, as in YCSB D.
-    #[arg(long)]
-    newest: bool,
-    /// How often a program with a run time runs [default: 3].
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
-    repeat: Option<u32>,
-}
-
-/// A rate of requests.
-fn rate(text: &str) -> std::result::Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(rate) if (0.1..=1e7).contains(&rate) => Ok(rate),
-        Ok(_) => Err("a rate is 0.1 to 10000000 requests in a second".into()),
-        Err(_) => Err(format!("`{text}` is no number of requests in a second")),
-    }
-}
-
-impl Real {
-    /// Refuses these options where no real application runs.
-    ///
-    /// # Errors
-    /// One of them was given.
-    pub fn refuse(&self) -> Result<()> {
-        let given = [
-            ("--rate", !self.rate.is_empty()),
-            ("--each", self.each),
-            ("--size", self.size.is_some()),
-            ("--for", self.lasts.is_some()),
-            ("--connections", self.connections.is_some()),
-            ("--newest", self.newest),
-            ("--repeat", self.repeat.is_some()),
-        ];
-        self.refused(
-            &given,
-            "is of real applications on this host, not of a description on a model",
-        )
-    }
-
-    fn refused(&self, given: &[(&str, bool)], why: &str) -> Result<()> {
-        match given.iter().find(|(_, given)| *given) {
-            Some((option, _)) => Err(Failure::request(format!("{option} {why}"))),
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses options of the other kind of application.
-    fn check(&self, application: Application) -> Result<()> {
-        if application.is_server() {
-            let given = [("--repeat", self.repeat.is_some())];
-            return self.refused(&given, "is of programs that have a run time");
-        }
-        let given = [
-            ("--rate", !self.rate.is_empty()),
-            ("--for", self.lasts.is_some()),
-            ("--connections", self.connections.is_some()),
-            ("--newest", self.newest),
-        ];
-        self.refused(&given, "is of servers that answer requests")
-    }
-
-    fn connections(&self) -> u32 {
-        self.connections.unwrap_or(16)
-    }
-
-    fn trials(&self) -> u32 {
-        self.repeat.unwrap_or(3)
-    }
-}
 
 /// Where the pages of one run are to be.
 struct Place {
@@ -310,62 +215,6 @@ fn verdict(run: &ApplicationRun, stopped: bool) -> Result<()> {
             memory.node
         ))),
         None => Ok(()),
-    }
-}
-
-/// Bytes of the data, with a warning where they are fewer than the workload describes.
-fn size(
-    real: &Real,
-    workload: &Workload,
-    application: Application,
-    host: &System,
-    topology: &Topology,
-    placements: &[Placement],
-) -> Result<(Bytes, Option<String>)> {
-    let record = workload
-        .data()
-        .map_or(values::LEAST as u64, |data| data.element.get())
-        .max(1);
-    let described = match (application.is_server(), workload.data()) {
-        (true, Some(data)) => data.bytes,
-        _ => workload.footprint(),
-    };
-    // What the data take with all that belongs to them, in memory.
-    let factor = match application.is_server() {
-        true => (record + PER_RECORD) as f64 / record as f64,
-        false => 1.0,
-    };
-    let mut most: Option<(Bytes, String)> = None;
-    for tier in placements.iter().flat_map(Placement::tiers) {
-        let node = topology.tier(tier).and_then(|tier| tier.node);
-        if let Some(found) = free_memory(&host.root, node)
-            && most
-                .as_ref()
-                .is_none_or(|(free, _)| found.free.get() < free.get())
-        {
-            most = Some((found.free, found.limit));
-        }
-    }
-    let fits = |bytes: Bytes, free: u64| bytes.get() as f64 * factor <= free as f64;
-    match (real.size, most) {
-        (Some(wanted), _) if wanted.get() < LEAST.get() => Err(Failure::request(format!(
-            "--size {wanted} is less than {LEAST}, which caches hold"
-        ))),
-        (Some(wanted), Some((free, limit))) if !fits(wanted, free.get()) => {
-            Err(Failure::request(format!(
-                "--size {wanted} takes {} with what belongs to the data, but {limit} has {free} free",
-                Bytes((wanted.get() as f64 * factor) as u64)
-            )))
-        }
-        (Some(wanted), _) => Ok((wanted, None)),
-        (None, Some((free, limit))) if !fits(described, free.get() / PART_OF_FREE) => {
-            let less = Bytes(((free.get() / PART_OF_FREE) as f64 / factor) as u64);
-            let told = format!(
-                "the data take {less} and not {described} as described: that is half of what {limit} has free"
-            );
-            Ok((less, Some(told)))
-        }
-        (None, _) => Ok((described, None)),
     }
 }
 
