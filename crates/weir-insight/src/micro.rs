@@ -95,6 +95,7 @@ pub fn streams(cores: u32) -> Vec<Workload> {
     let stream = |threads: u32, stores: f64, press: f64| Workload {
         name: format!("stream-{threads}-{stores}-x{press}"),
         threads,
+        application: None,
         requests: None,
         phases: (scan.phases.iter())
             .map(|phase| Phase {
@@ -137,6 +138,7 @@ pub fn unfollowed(cores: u32) -> Vec<Workload> {
     let kernel = |name: String, of: &dyn Fn(&Region) -> Region| Workload {
         name,
         threads: cores,
+        application: None,
         requests: None,
         phases: (scan.phases.iter())
             .map(|phase| Phase {

@@ -4,6 +4,7 @@
 //! Phases last much longer than caches and queues remember. Each is run by itself until it is in a
 //! steady state, and what was counted is scaled to the instructions that it has.
 
+pub mod application;
 mod study;
 
 use serde::{Deserialize, Serialize};

@@ -20,6 +20,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("weir-linux reads sysfs and procfs, so it builds only for Linux");
 
+pub mod application;
 pub mod clock;
 mod control;
 pub mod doctor;

@@ -40,6 +40,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         source: String::new(),
         assumed: None,
         threads,
+        application: None,
         requests: Some(requests),
         phases: vec![Phase {
             name: "one".into(),
@@ -62,6 +63,7 @@ fn requests(spread: Spread) -> Requests {
         per_second: None,
         think: Nanos(0.0),
         locked: 0.0,
+        updates: None,
     }
 }
 

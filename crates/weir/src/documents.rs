@@ -16,6 +16,7 @@ use weir_lab::interplay::{Matrix, ProgramTable};
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::workload::WorkloadCost;
+use weir_lab::workload::application::ApplicationRun;
 use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document};
@@ -469,8 +470,9 @@ kinds! {
     Of<Fitted> => "weir platforms fit",
     WorkloadsDocument => "weir workload list",
     WorkloadDocument => "weir workload show",
-    Of<WorkloadCost> => "weir workload run",
+    Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",
+    Of<ApplicationRun> => "weir workload run",
     CheckDocument => "weir platforms check, weir workload check",
     RunsDocument => "weir runs list",
     CompareDocument => "weir runs compare",

@@ -14,6 +14,7 @@ use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
 use weir_lab::view::View;
+use weir_lab::workload::application::{self, ApplicationRun};
 use weir_lab::workload::{RunAlone, WorkloadCost};
 use weir_lab::{About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study, Verdict};
 use weir_model::document::{Document, Header};
@@ -83,6 +84,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Profile>(ProfileModel::VERB),
     Reader::of::<Advised>(Advise::VERB),
     Reader::of::<Compared>(Population::VERB),
+    Reader::of::<ApplicationRun>(application::VERB),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
     Reader::of::<Imported>(workload::IMPORT),
     Reader::of::<Imported>(workload::RECORD),

@@ -8,20 +8,25 @@ use weir_model::machine::MachineKind;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
-use weir_model::workload::Workload;
+use weir_model::workload::{Workload, Workloads};
 
 use super::{Alone, PhaseRun, WorkloadOptions, WorkloadRun, phases};
 use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
 use crate::{Lab, LabError, Severity, Verdict};
 
-/// Run a workload on a model: cycles lost by cause, bandwidth, latency.
+/// Run a workload: on a model what it costs, on this host the real program.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
   weir workload run llama-decode --on emr2s+cxl-a
   weir workload run chase --on emr2s+cxl-a --tier cxl0
-  weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1")]
+  weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1
+  weir workload run redis-ycsb-a --tier dram,cxl0 --each --rate 20000,40000
+  weir workload run pr-kron --threads 2 --size 1G
+
+Without --on the real program runs on this host, where `weir workload show NAME`
+names an application. A description is run by models only.")]
 pub struct RunAlone {
     /// A name from `weir workload list`, or a TOML file.
     #[arg(value_name = "NAME|FILE")]
@@ -60,6 +65,26 @@ fn share_of_pages(text: &str) -> Result<(TierName, u32), String> {
     }
 }
 
+impl RunAlone {
+    /// Where its pages are to be.
+    pub fn placement(&self) -> Placement {
+        match self.tier.as_slice() {
+            [(tier, _)] => Placement::Bind(tier.clone()),
+            several => Placement::Interleave(several.to_vec()),
+        }
+    }
+}
+
+/// The workloads of the library whose programs a host runs.
+fn applications() -> Vec<String> {
+    let library = Workloads::builtin();
+    let with = library
+        .list()
+        .iter()
+        .filter(|workload| workload.application.is_some());
+    with.map(|workload| workload.name.clone()).collect()
+}
+
 impl Study for RunAlone {
     const VERB: &'static str = "workload run";
     type Output = WorkloadCost;
@@ -71,14 +96,12 @@ impl Study for RunAlone {
         if lab.machine().kind == MachineKind::Host {
             return Err(LabError::Nothing(format!(
                 "`{}` is the description of a program, which only a model runs; name one with --on, or run the \
-                 program itself",
-                workload.name
+                 program itself; this host runs the programs of {}",
+                workload.name,
+                applications().join(", ")
             )));
         }
-        let placement = match self.tier.as_slice() {
-            [(tier, _)] => Placement::Bind(tier.clone()),
-            several => Placement::Interleave(several.to_vec()),
-        };
+        let placement = self.placement();
         let is_missing = |tier: &&TierName| lab.topology().tier(tier).is_none();
         if let Some(tier) = placement.tiers().find(is_missing) {
             return Err(LabError::unknown_tier(tier, lab.topology()));

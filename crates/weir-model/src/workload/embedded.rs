@@ -98,6 +98,7 @@ pub(super) const WORKLOADS: &[(&str, &str)] = files!(
     "tc-twitter",
     "tc-urand",
     "tc-web",
+    "tpch",
     "voltdb-tpcc",
     "web-search",
     "web-serving",

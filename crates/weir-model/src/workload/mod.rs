@@ -5,6 +5,7 @@
 //! which order, with how much overlap. From these a machine's model derives hits, misses, stalls and
 //! bandwidth; none of them is written down. `docs/workloads.md` has every key.
 
+mod application;
 mod embedded;
 mod library;
 mod population;
@@ -16,6 +17,7 @@ mod write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use application::Application;
 pub use library::Workloads;
 pub use population::{Population, population};
 pub use requests::{Requests, Spread};
@@ -35,6 +37,9 @@ pub struct Workload {
     /// What the source does not say, where something is assumed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub assumed: Option<String>,
+    /// The real program that it describes, where a Linux host can run it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub application: Option<Application>,
     /// Threads, each on a core of its own. They share the regions.
     pub threads: u32,
     /// The requests that it answers, if its work comes in requests.
@@ -182,6 +187,19 @@ impl Workload {
             }
         }
         memory
+    }
+
+    /// The region in which a real program keeps its data: the largest. Its elements are the records, and its skew is that
+    /// of requests.
+    pub fn data(&self) -> Option<&Region> {
+        let regions = self.phases.iter().flat_map(|phase| &phase.regions);
+        regions.rev().max_by_key(|region| region.bytes.get())
+    }
+
+    /// The share of requests that write its data.
+    pub fn updates(&self) -> f64 {
+        let said = self.requests.as_ref().and_then(|requests| requests.updates);
+        said.or_else(|| Some(self.data()?.stores)).unwrap_or(0.0)
     }
 
     /// One of its phases for ever, as a workload of its own.

@@ -107,6 +107,7 @@ fn point(of: Population, seed: u64, i: usize) -> Workload {
         source: "drawn at random".into(),
         assumed: None,
         threads: 1,
+        application: None,
         requests: None,
         phases: (0..phases)
             .map(|n| phase(of, n, [&mut dice, &mut waits, &mut kinds]))

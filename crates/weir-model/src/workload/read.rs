@@ -1,7 +1,7 @@
 //! Reading a workload file.
 
 use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS};
-use super::{Order, Phase, Region, Requests, Spread, Within, Workload, usual_slice};
+use super::{Application, Order, Phase, Region, Requests, Spread, Within, Workload, usual_slice};
 use crate::diagnostic::quote;
 use crate::platform::{Key, Need, Scalar, name_of_file};
 use crate::toml::{Table, known};
@@ -27,7 +27,15 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
     only(
         root,
         FILE_KEYS,
-        &["kind", "summary", "source", "assumed", "requests", "phase"],
+        &[
+            "kind",
+            "summary",
+            "source",
+            "assumed",
+            "application",
+            "requests",
+            "phase",
+        ],
     );
     let needed = |key| Some(root.need(key, "\"…\"")?.text()?.to_owned());
     let phases = list(root, "phase", MOST_PHASES, read_phase)?;
@@ -38,6 +46,8 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
         summary: needed("summary").unwrap_or_default(),
         source: needed("source").unwrap_or_default(),
         assumed: text(root, "assumed"),
+        application: (root.get("application"))
+            .and_then(|field| field.word(&Application::ALL, Application::name)),
         threads: number(root, FILE_KEYS, "threads").unwrap_or(1.0) as u32,
         requests,
         phases,
@@ -56,6 +66,7 @@ fn read_requests(table: &Table<'_>, phases: &[Phase]) -> Requests {
         per_second: number("per_second"),
         think: Nanos(number("think").unwrap_or(0.0)),
         locked: number("locked").unwrap_or(0.0),
+        updates: number("updates"),
     };
     if requests.is_open() && requests.think.get() > 0.0 {
         let message = "requests that arrive at a rate do not wait until a thread has thought";

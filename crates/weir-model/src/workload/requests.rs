@@ -31,6 +31,10 @@ pub struct Requests {
     /// a time. They come first. Threads wait for it in the order in which they came.
     #[serde(default)]
     pub locked: f64,
+    /// Share of the requests that write, where the data's `stores` do not say it; the real application gets as many. The
+    /// model does not use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<f64>,
 }
 
 crate::named! {

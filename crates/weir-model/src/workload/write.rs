@@ -40,6 +40,9 @@ impl Workload {
         if let Some(assumed) = &self.assumed {
             let _ = writeln!(text, "assumed = {}", quoted(assumed));
         }
+        if let Some(application) = self.application {
+            let _ = writeln!(text, "application = \"{application}\"");
+        }
         if self.threads != 1 {
             let _ = writeln!(text, "threads = {}", self.threads);
         }
@@ -62,6 +65,9 @@ fn write_requests(text: &mut String, requests: &Requests) {
     }
     if requests.think.get() > 0.0 {
         let _ = writeln!(text, "think = \"{}\"", requests.think);
+    }
+    if let Some(updates) = requests.updates {
+        let _ = writeln!(text, "updates = {updates}");
     }
     if requests.locked > 0.0 {
         let _ = writeln!(text, "locked = {}", requests.locked);

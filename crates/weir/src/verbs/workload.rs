@@ -12,14 +12,20 @@ mod reading;
 mod record;
 mod source;
 
+mod application;
+mod options;
+mod size;
+
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
 use weir_lab::RunAlone;
-use weir_model::workload::{Region, Workload, Workloads};
+use weir_linux::application::program;
+use weir_model::workload::{Application, Region, Workload, Workloads};
 
+use self::options::Real;
 use crate::context::{Context, Format};
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::{Failure, Result};
@@ -65,12 +71,37 @@ enum What {
         #[arg(required = true, value_name = "FILE")]
         files: Vec<PathBuf>,
     },
-    /// Run a workload on a model: cycles lost by cause, bandwidth, latency.
-    Run(RunAlone),
+    /// Run a workload: on a model what it costs, on this host the real program.
+    Run(Box<RunArgs>),
     /// Describe a program from a trace of its memory accesses.
     Import(import::Args),
     /// Describe a command: run it under a tracer of its memory accesses.
     Record(record::Args),
+    /// Run a graph kernel as a process of its own.
+    #[command(hide = true)]
+    Kernel {
+        /// `pagerank` or `bfs`.
+        #[arg(value_parser = kernel)]
+        kernel: Application,
+        /// Power of two of the vertices.
+        #[arg(long)]
+        scale: u32,
+        /// Threads.
+        #[arg(long)]
+        threads: u32,
+        /// How often it runs.
+        #[arg(long)]
+        trials: u32,
+    },
+}
+
+/// What `run` takes.
+#[derive(Debug, clap::Args)]
+struct RunArgs {
+    #[command(flatten)]
+    study: RunAlone,
+    #[command(flatten)]
+    real: Real,
 }
 
 /// Lists, shows, checks or runs.
@@ -83,9 +114,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::List => list(format),
         What::Show { workload } => show(&find(workload)?, format),
         What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
-        What::Run(args) => measure(args, context),
         What::Import(args) => import::run(args, context),
         What::Record(args) => record::run(args, context),
+        What::Run(args) => measure(&args.study, &args.real, context),
+        What::Kernel {
+            kernel,
+            scale,
+            threads,
+            trials,
+        } => Ok(program::kernel(
+            *kernel,
+            *scale,
+            *threads,
+            *trials,
+            context.global.seed,
+        )?),
     }
 }
 
@@ -214,6 +257,12 @@ fn page(workload: &Workload) -> String {
     if let Some(assumed) = &workload.assumed {
         text.push_str(&wrap(&format!("assumed: {assumed}"), "", "  "));
     }
+    if let Some(application) = workload.application {
+        let _ = writeln!(
+            text,
+            "application: {application}, which `weir workload run` runs on a host"
+        );
+    }
     for phase in &workload.phases {
         let _ = writeln!(
             text,
@@ -282,8 +331,22 @@ fn more(region: &Region) -> String {
     parts.join(", ")
 }
 
+/// A graph kernel by its name.
+fn kernel(name: &str) -> std::result::Result<Application, String> {
+    let known = Application::named(name);
+    known
+        .filter(|one| matches!(one, Application::PageRank | Application::Bfs))
+        .ok_or_else(|| format!("there is no graph kernel `{name}`"))
+}
+
 /// Runs a workload, keeps and prints what it cost.
-fn measure(args: &RunAlone, context: &Context) -> Result<()> {
+fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
+    let workload = find_for(&args.workload, args.threads)?;
+    if let (Some(application), true) = (workload.application, machine::is_real(&context.global.on))
+    {
+        return application::run(args, real, &workload, application, context);
+    }
+    real.refuse()?;
     let chosen = machine::choose(&context.global.on)?;
     studies::complete(context, &chosen, &described(args)?)
 }
@@ -294,7 +357,9 @@ fn measure(args: &RunAlone, context: &Context) -> Result<()> {
 /// The run is not one of a workload, or the work failed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
-        What::Run(args) => driver::resume(context, run, None, |_, _, _| described(args))?.verdict(),
+        What::Run(args) => {
+            driver::resume(context, run, None, |_, _, _| described(&args.study))?.verdict()
+        }
         _ => Err(Failure::request("only `weir workload run` measures")),
     }
 }

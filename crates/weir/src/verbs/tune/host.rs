@@ -9,21 +9,18 @@ use weir_insight::studies::tune::{Interleave, advice, aimed, climbed};
 use weir_insight::two_tiers::Tiers;
 use weir_insight::{Run, tune};
 use weir_lab::Outcome as _;
-use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::SystemSettings;
-use weir_model::capability::Unavailable;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
 use weir_model::document::Document;
 use weir_model::insight::{Bound, SlowdownModel};
 use weir_model::units::Nanos;
-use weir_steer::config::Config;
 
-use crate::context::{Context, say, say_restored};
+use crate::context::Context;
 use crate::counting::{self, Count};
 use crate::failure::{Failure, Result};
 use crate::insight::{Going, header};
-use crate::nodes::node_of;
+use crate::nodes::{node_of, spread};
 use crate::system::System;
 
 /// What best-shot reads, and what tells that a processor counts at all.
@@ -150,10 +147,6 @@ fn elapsed(counted: &CountersDocument) -> Result<Nanos> {
     (counted.elapsed).ok_or_else(|| Failure::work("the command's time is not known"))
 }
 
-fn missing(why: Unavailable) -> Failure {
-    Failure::Missing(anyhow::anyhow!("{why}"))
-}
-
 /// A command that is run again and again.
 struct OnHost<'a> {
     context: &'a Context,
@@ -167,29 +160,8 @@ impl OnHost<'_> {
     /// Runs the command with its pages spread so. The system's weights are held meanwhile.
     fn run(&self, weights: Weights) -> Result<CountersDocument> {
         let [near, far] = self.nodes;
-        let mut held = None;
-        let policy = match weights {
-            Weights { slow: 0, .. } => ProgramPolicy::bind(near),
-            Weights { local: 0, .. } => ProgramPolicy::bind(far),
-            EVEN => ProgramPolicy::interleave(&self.nodes),
-            Weights { local, slow } => {
-                let weights = [(near, local), (far, slow)];
-                let journal = Config::default().journal;
-                SystemSettings::weights_available(&self.host.root).map_err(missing)?;
-                let opened = SystemSettings::open(&self.host.root, &journal);
-                let (mut settings, restored) =
-                    opened.map_err(|why| Failure::Missing(why.into()))?;
-                say_restored(&restored);
-                let found = settings.set_weights(&weights).map_err(missing)?;
-                if found != weights {
-                    return Err(missing(Unavailable::because(format!(
-                        "the kernel changed the weights {weights:?} to {found:?}"
-                    ))));
-                }
-                held = Some(settings);
-                ProgramPolicy::weighted(&self.nodes)
-            }
-        };
+        let weights = [(near, weights.local), (far, weights.slow)];
+        let (policy, held) = spread(self.host, &weights)?;
         let counted = Count {
             command: self.command,
             pid: None,
@@ -200,12 +172,7 @@ impl OnHost<'_> {
         }
         .run(&self.context.stop);
         if let Some(held) = held {
-            let restored = held.restore();
-            let left =
-                restored.map_err(|why| Failure::work(format!("the system's weights: {why}")))?;
-            for different in left {
-                say(&format!("weir: {different}"));
-            }
+            held.restore()?;
         }
         let counted = counted?;
         if counted.exit_status != Some(0) {

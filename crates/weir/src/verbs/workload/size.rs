@@ -1,0 +1,78 @@
+//! How large the data of a real application are.
+
+use weir_linux::application::values;
+use weir_linux::memory::free_memory;
+use weir_model::tenant::Placement;
+use weir_model::topology::Topology;
+use weir_model::units::Bytes;
+use weir_model::workload::{Application, Workload};
+
+use super::options::Real;
+use crate::failure::{Failure, Result};
+use crate::system::System;
+
+/// Bytes that a server needs for each record besides its value: the key, the entry of the table, headers.
+pub(super) const PER_RECORD: u64 = 128;
+/// What is left of free memory: programs need some besides their data.
+const PART_OF_FREE: u64 = 2;
+/// Less would be in the caches.
+const LEAST: Bytes = Bytes(1 << 20);
+
+/// Bytes of the data, with a warning where they are fewer than the workload describes.
+///
+/// # Errors
+/// They do not fit into the free memory.
+pub(super) fn size(
+    real: &Real,
+    workload: &Workload,
+    application: Application,
+    host: &System,
+    topology: &Topology,
+    placements: &[Placement],
+) -> Result<(Bytes, Option<String>)> {
+    let record = workload
+        .data()
+        .map_or(values::LEAST as u64, |data| data.element.get())
+        .max(1);
+    let described = match (application.is_server(), workload.data()) {
+        (true, Some(data)) => data.bytes,
+        _ => workload.footprint(),
+    };
+    // What the data take with all that belongs to them, in memory.
+    let factor = match application.is_server() {
+        true => (record + PER_RECORD) as f64 / record as f64,
+        false => 1.0,
+    };
+    let mut most: Option<(Bytes, String)> = None;
+    for tier in placements.iter().flat_map(Placement::tiers) {
+        let node = topology.tier(tier).and_then(|tier| tier.node);
+        if let Some(found) = free_memory(&host.root, node)
+            && most
+                .as_ref()
+                .is_none_or(|(free, _)| found.free.get() < free.get())
+        {
+            most = Some((found.free, found.limit));
+        }
+    }
+    let fits = |bytes: Bytes, free: u64| bytes.get() as f64 * factor <= free as f64;
+    match (real.size, most) {
+        (Some(wanted), _) if wanted.get() < LEAST.get() => Err(Failure::request(format!(
+            "--size {wanted} is less than {LEAST}, which caches hold"
+        ))),
+        (Some(wanted), Some((free, limit))) if !fits(wanted, free.get()) => {
+            Err(Failure::request(format!(
+                "--size {wanted} takes {} with what belongs to the data, but {limit} has {free} free",
+                Bytes((wanted.get() as f64 * factor) as u64)
+            )))
+        }
+        (Some(wanted), _) => Ok((wanted, None)),
+        (None, Some((free, limit))) if !fits(described, free.get() / PART_OF_FREE) => {
+            let less = Bytes(((free.get() / PART_OF_FREE) as f64 / factor) as u64);
+            let told = format!(
+                "the data take {less} and not {described} as described: that is half of what {limit} has free"
+            );
+            Ok((less, Some(told)))
+        }
+        (None, _) => Ok((described, None)),
+    }
+}

@@ -1,0 +1,292 @@
+//! Real applications of this host, as a process: figures and answers, a server that dies, Weir that is killed or stopped, and
+//! what is not installed. Without `redis-server` its tests say that they are skipped.
+
+mod common;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Done, Place, signal};
+use weir_lab::workload::application::ApplicationRun;
+use weir_model::document::Document;
+
+fn is_installed(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed");
+    }
+    found
+}
+
+fn read(done: &Done) -> ApplicationRun {
+    let document: Document<ApplicationRun> = serde_json::from_str(&done.out()).unwrap();
+    document.output
+}
+
+/// The command, whose private folders are in the place.
+fn command(place: &Place, arguments: &str) -> Command {
+    let folder = place.path("t");
+    fs::create_dir_all(&folder).unwrap();
+    let mut command = place.command(arguments);
+    command
+        .env("TMPDIR", folder)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(place: &Place, arguments: &str) -> Done {
+    Done(command(place, arguments).output().unwrap())
+}
+
+fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_secs(60) {
+        if let Some(found) = look() {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    panic!("{what}");
+}
+
+/// The server that a command has started, once it holds so much memory.
+fn server_of(weir: &Child, kib: u64) -> u32 {
+    let id = weir.id();
+    wait_for("no server was started", || {
+        let children = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).ok()?;
+        let child = children.split_whitespace().next()?.parse().ok()?;
+        let status = fs::read_to_string(format!("/proc/{child}/status")).ok()?;
+        let resident = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))?;
+        let resident: u64 = resident.split_whitespace().next()?.parse().ok()?;
+        // A process that only says its version has no socket.
+        let line = fs::read_to_string(format!("/proc/{child}/cmdline")).ok()?;
+        (line.contains("unixsocket") && resident >= kib).then_some(child)
+    })
+}
+
+fn is_gone(process: u32) -> Option<()> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    (!status.contains("redis-server") || status.contains("State:\tZ")).then_some(())
+}
+
+fn left(place: &Place) -> usize {
+    fs::read_dir(place.path("t")).unwrap().count()
+}
+
+const REDIS: &str = "workload run redis-ycsb-a --size 4M --connections 4";
+
+#[test]
+fn redis_answers_rightly_at_every_rate_and_leaves_nothing() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    let place = Place::new();
+    let done = run(
+        &place,
+        &format!("{REDIS} --rate 500,2000 --for 1s --format json"),
+    )
+    .expect(0);
+    let run_of = read(&done);
+    let [slow, fast] = run_of.figures.as_slice() else {
+        panic!("{run_of:?}");
+    };
+    for (figure, rate) in [(slow, 500.0), (fast, 2000.0)] {
+        assert_eq!(
+            (figure.wrong, figure.error.as_deref(), figure.unanswered),
+            (0, None, Some(0))
+        );
+        // Arrivals are drawn: their number is within five standard deviations.
+        let offered = figure.offered_per_s.unwrap();
+        assert!(
+            (offered - rate).abs() < 5.0 * f64::sqrt(rate),
+            "{offered} of {rate}"
+        );
+        assert!(figure.p50_ns <= figure.p99_ns.or(figure.p50_ns));
+    }
+    assert_eq!(run_of.misplaced(), None);
+    assert_eq!(left(&place), 0);
+
+    let closed = run(&place, &format!("{REDIS} --newest --for 300ms")).expect(0);
+    let text = closed.out();
+    assert!(
+        text.contains("answers/s") && text.lines().all(|line| line.chars().count() <= 80),
+        "{text}"
+    );
+    let shown = run(&place, "runs show 1 --format json").expect(0);
+    assert_eq!(read(&shown).figures, run_of.figures);
+    run(&place, "report 1 --output page.html").expect(0);
+}
+
+#[test]
+fn a_server_that_dies_costs_its_figure_and_no_other() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    let place = Place::new();
+    let weir = command(
+        &place,
+        &format!("{REDIS} --rate 200,300 --for 2s --format json"),
+    )
+    .spawn()
+    .unwrap();
+    let server = server_of(&weir, 10_000);
+    std::thread::sleep(Duration::from_millis(500));
+    let killed = Command::new("kill")
+        .args(["-9", &server.to_string()])
+        .status()
+        .unwrap();
+    assert!(killed.success());
+    let done = Done(weir.wait_with_output().unwrap()).expect(1);
+    let figures = read(&done).figures;
+    assert_eq!(figures.len(), 2);
+    let why = figures[0].error.as_deref().unwrap();
+    assert!(
+        why.contains("redis-server ended during the run") && why.contains("signal: 9"),
+        "{why}"
+    );
+    assert_eq!((figures[1].error.as_deref(), figures[1].wrong), (None, 0));
+    assert!(
+        done.err().contains("1 of 2 figures could not be taken"),
+        "{}",
+        done.err()
+    );
+    assert_eq!(left(&place), 0);
+}
+
+#[test]
+fn the_server_ends_with_weir_however_that_ends() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    let place = Place::new();
+    let long = format!("{REDIS} --rate 200,300 --for 60s --format json");
+    let mut weir = command(&place, &long).spawn().unwrap();
+    let server = server_of(&weir, 1);
+    signal(&weir, "KILL");
+    weir.wait().unwrap();
+    wait_for("the server outlives Weir", || is_gone(server));
+    assert_eq!(left(&place), 1, "its folder is left");
+
+    let weir = command(&place, &long).spawn().unwrap();
+    let server = server_of(&weir, 1);
+    assert_eq!(
+        left(&place),
+        1,
+        "the folder of the killed run is removed at the next start"
+    );
+    signal(&weir, "INT");
+    let done = Done(weir.wait_with_output().unwrap()).expect(1);
+    assert!(done.err().contains("stopped"), "{}", done.err());
+    assert_eq!(is_gone(server), Some(()));
+    assert_eq!(left(&place), 0);
+}
+
+#[test]
+fn graph_kernels_and_sqlite_check_their_own_results() {
+    let place = Place::new();
+    for (name, figures) in [("pr-kron", 2), ("bfs-kron", 2), ("btree-lookup", 5)] {
+        if name == "btree-lookup" && !is_installed("python3") {
+            continue;
+        }
+        let threads = if figures == 2 { "--threads 2" } else { "" };
+        let arguments = format!("workload run {name} --size 2M --repeat 2 {threads} --format json");
+        let done = run(&place, arguments.trim()).expect(0);
+        let run_of = read(&done);
+        assert_eq!(
+            (run_of.figures.len(), run_of.wrong()),
+            (figures, 0),
+            "{run_of:?}"
+        );
+        assert!(
+            run_of
+                .figures
+                .iter()
+                .all(|figure| figure.time_ns.is_some() && figure.rows > Some(0))
+        );
+        assert!(run_of.misplaced().is_none(), "{run_of:?}");
+    }
+}
+
+/// A program of ours before, or in place of, all others.
+fn with_stand_in(place: &Place, name: &str, script: &str, arguments: &str) -> Done {
+    let tools = place.path("tools");
+    fs::create_dir_all(&tools).unwrap();
+    let program = tools.join(name);
+    let write = "printf %s \"$1\" > \"$2\"; chmod +x \"$2\"";
+    let written = Command::new("bash")
+        .args(["-c", write, "-", script])
+        .arg(&program)
+        .status();
+    assert!(written.unwrap().success());
+    Done(
+        command(place, arguments)
+            .env("PATH", format!("{}:/bin", tools.display()))
+            .output()
+            .unwrap(),
+    )
+}
+
+#[test]
+fn what_is_missing_or_wrong_is_told_with_what_to_do() {
+    let place = Place::new();
+    let without = |workload: &str| {
+        let mut weir = command(&place, &format!("workload run {workload} --size 2M"));
+        Done(weir.env("PATH", place.path("nothing")).output().unwrap())
+    };
+    without("redis-ycsb-a").refuses(3, &["apt-get install redis-server"]);
+    without("memcached-etc").refuses(3, &["apt-get install memcached"]);
+    without("tpch").refuses(3, &["pip install duckdb"]);
+    let lacks = "#!/bin/sh\necho lacks python3 has no module duckdb: pip install duckdb\n";
+    with_stand_in(&place, "python3", lacks, "workload run tpch --size 2M")
+        .refuses(3, &["pip install duckdb"]);
+    let odd = with_stand_in(
+        &place,
+        "python3",
+        "#!/bin/sh\necho figure load -1 x\n",
+        "workload run tpch --size 2M",
+    );
+    let said = odd.expect(1).err();
+    assert!(said.contains("wrote `figure load -1 x`"), "{said}");
+    let fails = "#!/bin/sh\n[ $1 = --version ] && exit 0\necho no room >&2; exit 7\n";
+    let ended = with_stand_in(
+        &place,
+        "redis-server",
+        fails,
+        &format!("{REDIS} --rate 10,20"),
+    )
+    .expect(1);
+    // Words of a table are wrapped.
+    let said = ended.out().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(said.contains("(exit status: 7): no room"), "{said}");
+    let deaf = "#!/bin/sh\n[ $1 = --version ] && exit 1\n";
+    with_stand_in(&place, "redis-server", deaf, REDIS).refuses(3, &["does not say its version"]);
+
+    let refused = |arguments: &str, word: &str| run(&place, arguments).refuses(2, &[word]);
+    refused("workload run redis-ycsb-a --repeat 2", "run time");
+    refused("workload run pr-kron --rate 5", "servers");
+    refused("workload run pr-kron --size 1K", "caches");
+    refused("workload run pr-kron --size 900T", "free");
+    refused("workload run pr-kron --no-prefetch", "model");
+    refused(
+        "workload run chase --on emr2s+cxl-a --rate 5",
+        "--rate is of real applications",
+    );
+    refused("workload run chase", "redis-ycsb-a");
+    if is_installed("redis-server") {
+        refused("workload run redis-ycsb-a --threads 2", "one thread");
+        let long = place.path("d").join("d".repeat(90));
+        fs::create_dir_all(&long).unwrap();
+        let mut weir = command(&place, REDIS);
+        Done(weir.env("TMPDIR", &long).output().unwrap()).refuses(2, &["TMPDIR"]);
+        assert!(fs::read_dir(Path::new(&long)).unwrap().next().is_none());
+    }
+}
