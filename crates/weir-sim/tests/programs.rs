@@ -363,7 +363,8 @@ fn stalls_are_counted_during_a_miss_that_costs_no_time() {
 
 #[test]
 fn a_streamer_that_falls_behind_leaves_lines_to_l1() {
-    let work = preset("stencil-7pt");
+    let mut work = preset("stencil-7pt");
+    work.phases[0].apki = 240.0;
     let [l1, l2, waits] = prefetched("skx2s", &work, "dram");
     let [far_l1, far_l2, far_waits] = prefetched("skx2s", &work, "remote");
     assert!(
