@@ -296,7 +296,7 @@ proptest! {
     #[test]
     fn what_one_prefetcher_omits_another_brings(
         (machine, tier) in prop::sample::select(&[("skx2s", "remote"), ("skx2s", "dram"), (MACHINE, "cxl0")][..]),
-        name in prop::sample::select(&["scan", "bwaves-like", "llama-decode"][..]),
+        name in prop::sample::select(&["scan", "stencil-7pt", "llama-decode"][..]),
         apki in 2f64..240.0,
     ) {
         let mut work = preset(name);
@@ -363,7 +363,8 @@ fn stalls_are_counted_during_a_miss_that_costs_no_time() {
 
 #[test]
 fn a_streamer_that_falls_behind_leaves_lines_to_l1() {
-    let work = preset("bwaves-like");
+    let mut work = preset("stencil-7pt");
+    work.phases[0].apki = 240.0;
     let [l1, l2, waits] = prefetched("skx2s", &work, "dram");
     let [far_l1, far_l2, far_waits] = prefetched("skx2s", &work, "remote");
     assert!(

@@ -70,14 +70,14 @@ fn what_is_predicted_is_the_same_whether_it_is_verified_or_not() {
 fn a_workload_runs_on_as_many_cores_as_asked_for() {
     let place = Place::new();
     let bound = |threads: &str| {
-        let tune = ["tune", "interleave", "roms-like", "--threads", threads];
+        let tune = ["tune", "interleave", "stencil-7pt", "--threads", threads];
         place.run(with(tune, HERE)).expect(0).json()["bound"].clone()
     };
     assert_eq!([bound("1"), bound("10")], ["latency", "bandwidth"]);
     let drawn = |threads: &str| {
         let explain = [
             "explain",
-            "roms-like",
+            "stencil-7pt",
             "--threads",
             threads,
             "--on",
@@ -90,7 +90,7 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
     let predicted = |threads: &str| {
         let predict = [
             "predict",
-            "roms-like",
+            "stencil-7pt",
             "--model",
             "pair.json",
             "--threads",
