@@ -365,7 +365,7 @@ impl OnHost<'_> {
         let mix = Mix {
             records,
             value,
-            writes: workload.updates(),
+            writes: self.workload.updates(),
             keys: Keys::new(popular, records, skew),
         };
         let (protocol, connections) = (server.protocol(), self.real.connections() as usize);
