@@ -221,16 +221,10 @@ fn a_lock_bounds_throughput_and_little_s_law_holds() {
 #[test]
 fn slower_memory_takes_longer_and_the_queue_grows_with_it() {
     let library = weir_model::workload::Workloads::builtin();
-    let work = Workload {
-        requests: Some(Requests {
-            instructions: 40_000,
-            per_second: Some(30_000.0),
-            ..requests(Spread::Exponential)
-        }),
-        ..library.get("redis-ycsb-a").unwrap().clone()
-    };
+    let mut work = library.get("redis-ycsb-a").unwrap().clone();
+    work.requests.as_mut().unwrap().per_second = Some(50_000.0);
     let p99 = |tier: &str| {
-        let mut machine = SimMachine::new(&bed("emr2s+cxl-a"), 7);
+        let mut machine = SimMachine::new(&bed("memo"), 7);
         let placed = Placement::Bind(tier.parse().unwrap());
         machine
             .start(&[Tenant::running(work.clone(), vec![0], placed)])

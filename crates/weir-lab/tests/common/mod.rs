@@ -301,6 +301,9 @@ impl Machine for ToyMachine {
     }
 
     fn start(&mut self, tenants: &[Tenant]) -> Result<(), MachineError> {
+        if tenants.iter().any(|tenant| tenant.work.stream().is_none()) {
+            return Err(MachineError::Request("only streams run here".into()));
+        }
         let mut taken = Vec::new();
         for tenant in tenants {
             self.check(tenant)?;

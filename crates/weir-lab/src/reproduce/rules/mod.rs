@@ -61,6 +61,7 @@ pub fn unanswered() -> Vec<Rule> {
         ("MEM", 51..=52, BY_EYE),
         ("MIC", 40..=40, REQUESTS),
         ("MIK", 54..=57, CONTROLLER),
+        ("MIK", 63..=75, CONTROLLER),
         ("SUP", 80..=81, SLOW_UNCORE),
         ("SUP", 91..=91, THEIR_PROGRAMS),
         ("SUP", 126..=127, SINGLE),
