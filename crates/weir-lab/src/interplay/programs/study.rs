@@ -90,7 +90,14 @@ impl LoadPoint {
     }
 }
 
-/// A victim at one rate, with its phases.
+/// A victim, and where the asks of it are: alone, and for each aggressor that one alone, and both.
+struct PlannedRow<'a> {
+    victim: &'a Side,
+    own: usize,
+    beside: Vec<(Side, usize, usize)>,
+}
+
+/// A party with its phases.
 struct Side {
     party: Party,
     threads: u32,
@@ -308,8 +315,8 @@ impl Study for ProgramPairs {
             plan.extend(asks);
             places.len() - 1
         };
-        let mut rows: Vec<(usize, usize, Vec<(Side, usize, usize)>)> = Vec::new();
-        for (v, victim) in victims.iter().enumerate() {
+        let mut rows: Vec<PlannedRow<'_>> = Vec::new();
+        for victim in &victims {
             let own = ask(asks(lab, self, victim, None)?);
             let mut beside = Vec::new();
             for aggressor in &self.aggressors {
@@ -318,7 +325,11 @@ impl Study for ProgramPairs {
                 let both = ask(asks(lab, self, victim, Some(&other))?);
                 beside.push((other, by_itself, both));
             }
-            rows.push((v, own, beside));
+            rows.push(PlannedRow {
+                victim,
+                own,
+                beside,
+            });
         }
         let ran = lab.ask(&plan)?;
         if ran.len() < plan.len() {
@@ -329,8 +340,12 @@ impl Study for ProgramPairs {
             &ran[from..from + n]
         };
         let mut table = ProgramTable::default();
-        for (v, own, beside) in &rows {
-            let victim = &victims[*v];
+        for PlannedRow {
+            victim,
+            own,
+            beside,
+        } in &rows
+        {
             let by_itself = alone(victim, of(*own));
             let others: Vec<Pace> = (beside.iter())
                 .map(|(other, by_itself, _)| alone(other, of(*by_itself)))
