@@ -73,7 +73,7 @@ impl Piped {
         })
     }
 
-    /// The number of the process, for [`end`].
+    /// The number of the process.
     pub fn process(&self) -> u32 {
         self.child.id()
     }

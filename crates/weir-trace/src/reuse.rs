@@ -2,7 +2,7 @@
 //!
 //! A cache of LRU order with so many lines misses exactly the accesses whose distance is not below it. The last uses of
 //! lines are kept in their order: the latest few in a list, the others in a set of bits that counts from its end. Once
-//! more lines are known than [`Reuse::most`], only those are kept whose hash is below a threshold that halves, and
+//! more lines are known than the profile follows at once, only those are kept whose hash is below a threshold that halves, and
 //! each stands for as many others (SHARDS, Waldspurger et al., FAST 2015). So memory is constant, and distances are exact
 //! for traces with fewer lines.
 
