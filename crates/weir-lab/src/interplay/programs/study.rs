@@ -518,7 +518,8 @@ impl Outcome for ProgramTable {
             );
             views.push(curve.axes(Axis::Linear, Axis::Auto));
         }
-        if several {
+        // Of several loads the curve says more.
+        if several && !rates {
             views.push(View::bars(
                 "pairs",
                 "Change of what a program gets done",
