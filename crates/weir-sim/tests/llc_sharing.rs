@@ -108,3 +108,14 @@ fn bed_ways() -> u32 {
         .and_then(|c| c.ways)
         .unwrap()
 }
+
+#[test]
+fn what_fits_the_last_level_cache_misses_it_never() {
+    let mut work = work("silo-ycsb");
+    for region in &mut work.phases[0].regions {
+        region.bytes = Bytes::mib(4);
+        region.skew = 0.1;
+    }
+    let alone = misses(&[program("a", &work, 0, None)]);
+    assert!(alone < 0.01, "{alone} misses in a thousand instructions");
+}

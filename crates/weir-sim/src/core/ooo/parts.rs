@@ -89,6 +89,8 @@ pub struct PhaseParts {
     pub instructions_per_pick: f64,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
     pub times: (f64, f64),
+    /// Whether the first of them was computed.
+    known: bool,
     threads: u32,
     caches: CacheCapacity,
     /// Lines that the last-level cache holds, if lines that may be in an L2 as well do not decide.
@@ -266,6 +268,7 @@ pub fn phase_parts(
         parts,
         upto: ups,
         times: (0.0, characteristic_time(&own, caches.l2)),
+        known: false,
         threads,
         caches,
     };
@@ -294,9 +297,11 @@ impl PhaseParts {
         let threads = f64::from(self.threads);
         let capacity = caches.llc + caches.l2 * threads + in_other_l2;
         let time = characteristic_time(&all, capacity);
-        if (time - self.times.0).abs() <= SAME * time || time == self.times.0 {
+        let near = |a: f64, b: f64| a.is_finite() && (a - b).abs() <= SAME * a;
+        if self.known && (time == self.times.0 || near(time, self.times.0)) {
             return;
         }
+        self.known = true;
         self.times.0 = time;
         let times = self.times;
         for part in &mut self.parts {
