@@ -158,6 +158,10 @@ const ACCESSES: u64 = 20_000;
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId, storage: Option<Wish>) -> Result<()> {
+    if args.has_programs() {
+        let again = |_: &StoredRun, chosen: &Chosen, _| args.programs(chosen);
+        return driver::resume(context, run, storage, again)?.verdict();
+    }
     let again = |_: &StoredRun, chosen: &Chosen, points| {
         Ok(Interplay {
             planned: Some(points),
