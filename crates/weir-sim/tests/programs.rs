@@ -245,6 +245,49 @@ fn a_chase_slows_down_as_latencies_do_and_a_list_in_order_far_less() {
 }
 
 #[test]
+fn a_list_that_is_walked_again_costs_what_a_chase_does_where_it_fits_no_cache_and_more_where_half_of_it_does() {
+    let walked = |order, bytes| {
+        let work = changed("chase", |region| {
+            region.order = order;
+            region.dependent = 1.0;
+            region.bytes = bytes;
+        });
+        counts(&work, "cxl0", false)
+    };
+    let cpi = |order, bytes| walked(order, bytes).cpi();
+    let large = Bytes::gib(4);
+    let ratio = cpi(Order::Cycle, large) / cpi(Order::Chase, large);
+    assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
+    // LRU keeps nothing of a cycle that is larger than the cache, and a part of lines that are drawn.
+    let halves = Bytes::mib(400);
+    let ratio = cpi(Order::Cycle, halves) / cpi(Order::Chase, halves);
+    assert!(ratio > 1.2, "{ratio}");
+    let small = Bytes::mib(1);
+    assert!(walked(Order::Cycle, small).of(Counter::StallsL3Miss) < 0.01);
+}
+
+#[test]
+fn lines_that_are_modified_are_read_once_and_written_back_once() {
+    let counted = |stores: f64, modifies: f64| {
+        let work = changed("chase", |region| {
+            (region.order, region.dependent) = (Order::Random, 0.0);
+            (region.stores, region.modifies) = (stores, modifies);
+        });
+        let work = work.phase_alone(0).unwrap();
+        let mut machine = SimMachine::new(&bed(MACHINE), 3);
+        machine.start(&[tenant(&work, "cxl0", false)]).unwrap();
+        machine.observe(Nanos(200_000.0)).unwrap();
+        let seen = machine.observe(Nanos(400_000.0)).unwrap();
+        let instructions = seen.tenants[0].counters.get(Counter::Instructions).unwrap() as f64;
+        let tier = seen.tiers.iter().max_by_key(|tier| tier.bytes.get()).unwrap();
+        tier.bytes.get() as f64 / instructions
+    };
+    let (read, modified, stored) = (counted(0.0, 0.0), counted(0.0, 1.0), counted(1.0, 0.0));
+    let ratio = modified / read;
+    assert!((1.8..2.1).contains(&ratio), "{ratio}: {read} {modified} {stored}");
+}
+
+#[test]
 fn late_prefetches_show_in_l2_or_in_the_last_level_cache() {
     // Skylake: L2. Emerald Rapids, whose streamer goes on into the last-level cache: there (SupMario section
     // 4.4). No parameter says so.
