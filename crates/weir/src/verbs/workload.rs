@@ -22,11 +22,14 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use serde::Serialize;
 use weir_lab::RunAlone;
-use weir_linux::application::program;
-use weir_model::workload::{Application, Region, Workload, Workloads};
+use weir_linux::application::table;
+use weir_model::units::Bytes;
+use weir_model::workload::{
+    Application, GROUPS, HOSTED, Hosted, RealProgram, Region, Workload, Workloads,
+};
 
 use self::options::Real;
-use crate::context::{Context, Format};
+use crate::context::{Context, Format, say};
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};
@@ -77,21 +80,15 @@ enum What {
     Import(import::Args),
     /// Describe a command: run it under a tracer of its memory accesses.
     Record(record::Args),
-    /// Run a graph kernel as a process of its own.
+    /// Run one of Weir's own programs as a process of its own.
     #[command(hide = true)]
     Kernel {
-        /// `pagerank` or `bfs`.
+        /// Which.
         #[arg(value_parser = kernel)]
         kernel: Application,
-        /// Power of two of the vertices.
-        #[arg(long)]
-        scale: u32,
-        /// Threads.
-        #[arg(long)]
-        threads: u32,
-        /// How often it runs.
-        #[arg(long)]
-        trials: u32,
+        /// What it is given.
+        #[arg(allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
 }
 
@@ -112,23 +109,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let format = context.global.format;
     match &args.what {
         What::List => list(format),
-        What::Show { workload } => show(&find(workload)?, format),
+        What::Show { workload } => match Hosted::named(workload) {
+            Some(hosted) => show_hosted(hosted, format),
+            None => show(&find(workload)?, format),
+        },
         What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
         What::Import(args) => import::run(args, context),
         What::Record(args) => record::run(args, context),
         What::Run(args) => measure(&args.study, &args.real, context),
-        What::Kernel {
-            kernel,
-            scale,
-            threads,
-            trials,
-        } => Ok(program::kernel(
-            *kernel,
-            *scale,
-            *threads,
-            *trials,
-            context.global.seed,
-        )?),
+        What::Kernel { kernel, arguments } => Ok(table::run_kernel(*kernel, arguments)?),
     }
 }
 
@@ -144,7 +133,14 @@ pub fn find(named: &str) -> Result<Workload> {
     if named.ends_with(".toml") || named.contains('/') {
         return read(Path::new(named));
     }
-    let close = library.close_to(named);
+    if let Some(hosted) = Hosted::named(named) {
+        return Err(Failure::request(format!(
+            "`{}` has no description, so that no model runs it; `weir workload run` does on a host",
+            hosted.name
+        )));
+    }
+    let mut close = library.close_to(named);
+    close.extend(Hosted::close_to(named));
     let hint = if close.is_empty() {
         "`weir workload list` has them".to_owned()
     } else {
@@ -179,9 +175,25 @@ fn list(format: Format) -> Result<()> {
         name: w.name.clone(),
         bytes: w.footprint().get(),
         phases: w.phases.len(),
+        program: w.application,
         summary: w.summary.clone(),
     };
-    let workloads: Vec<WorkloadLine> = library.list().iter().map(line).collect();
+    let mut workloads: Vec<WorkloadLine> = library.list().iter().map(line).collect();
+    workloads.extend(HOSTED.iter().map(|hosted| WorkloadLine {
+        name: hosted.name.to_owned(),
+        bytes: hosted.bytes().get(),
+        phases: 0,
+        program: Some(hosted.real().application),
+        summary: hosted.summary.to_owned(),
+    }));
+    workloads.extend(GROUPS.iter().map(|(name, summary, _)| WorkloadLine {
+        name: (*name).to_owned(),
+        bytes: 0,
+        phases: 0,
+        program: None,
+        summary: (*summary).to_owned(),
+    }));
+    workloads.sort_by(|a, b| a.name.cmp(&b.name));
     print(&match format {
         Format::Json => to_json(&WorkloadsDocument {
             schema: WorkloadsDocument::SCHEMA.into(),
@@ -193,15 +205,34 @@ fn list(format: Format) -> Result<()> {
             let heads = [
                 Column::words("name"),
                 Column::number("memory"),
+                Column::words("on a host"),
                 Column::words("what"),
             ];
             let mut table = Table::new(&heads);
-            for (line, work) in workloads.into_iter().zip(library.list()) {
-                table.row([line.name, work.footprint().to_string(), line.summary]);
+            for line in workloads {
+                let memory = match line.bytes {
+                    0 => String::new(),
+                    bytes => Bytes(bytes).to_string(),
+                };
+                let program = line.program.map_or("", Application::name).to_owned();
+                table.row([line.name, memory, program, line.summary]);
             }
             table.to_string()
         }
     })
+}
+
+/// A workload without a description.
+fn show_hosted(hosted: &Hosted, format: Format) -> Result<()> {
+    if format != Format::Table {
+        return find(hosted.name).map(drop);
+    }
+    let program = hosted.real();
+    let text = format!(
+        "{}: {}\napplication: {} ({}), which `weir workload run` runs on a host with {} of data\n",
+        hosted.name, hosted.summary, program.application, program.variant, program.bytes
+    );
+    print(&text)
 }
 
 fn show(workload: &Workload, format: Format) -> Result<()> {
@@ -331,20 +362,54 @@ fn more(region: &Region) -> String {
     parts.join(", ")
 }
 
-/// A graph kernel by its name.
+/// A program by its name.
 fn kernel(name: &str) -> std::result::Result<Application, String> {
-    let known = Application::named(name);
-    known
-        .filter(|one| matches!(one, Application::PageRank | Application::Bfs))
-        .ok_or_else(|| format!("there is no graph kernel `{name}`"))
+    Application::named(name).ok_or_else(|| format!("there is no program `{name}`"))
+}
+
+/// What a host runs for a name or a file.
+fn real_program(named: &str) -> Result<Option<RealProgram>> {
+    Ok(match Hosted::named(named) {
+        Some(hosted) => Some(hosted.real()),
+        None => find(named)?.real(),
+    })
+}
+
+/// Runs the workloads of a group one after the other, each with those options that fit it.
+fn all_of(names: &[&str], args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
+    let mut first = None;
+    for name in names {
+        let args = RunAlone {
+            workload: (*name).to_owned(),
+            ..args.clone()
+        };
+        let fitting = real_program(name)?.map(|program| real.fitting(program.application));
+        let Err(why) = measure(&args, fitting.as_ref().unwrap_or(real), context) else {
+            continue;
+        };
+        if context.stop.requested() {
+            return Err(why);
+        }
+        // The first is told at the end.
+        match (&first, why.message()) {
+            (None, _) => first = Some(why.of(name)),
+            (Some(_), Some(text)) => say(&format!("weir: {name}: {text}")),
+            (Some(_), None) => {}
+        }
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// Runs a workload, keeps and prints what it cost.
 fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
-    let workload = find_for(&args.workload, args.threads)?;
-    if let (Some(application), true) = (workload.application, machine::is_real(&context.global.on))
-    {
-        return application::run(args, real, &workload, application, context);
+    if machine::is_real(&context.global.on) {
+        let group = GROUPS.iter().find(|(name, _, _)| *name == args.workload);
+        if let Some((_, _, names)) = group {
+            return all_of(names, args, real, context);
+        }
+        if let Some(program) = real_program(&args.workload)? {
+            return application::run(args, real, program, context);
+        }
     }
     real.refuse()?;
     let chosen = machine::choose(&context.global.on)?;
