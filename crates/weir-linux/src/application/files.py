@@ -81,4 +81,5 @@ for n in range(1, trials + 1):
         print("failed", f"trial_{n}", why, flush=True)
 code, checked, err = fio("--rw=read", "--verify_only=0", "--file_service_type=sequential")
 if code or checked.get("error") or checked["read"]["total_ios"] < jobs * each:
-    print("wrong", "after all repetitions:", (err.strip().splitlines() or [f"{checked['read']['total_ios']} of {jobs * each} files are read"])[-1], flush=True)
+    told = [line.strip() for line in err.splitlines() if "verify" in line] or [f"{checked['read']['total_ios']} of {jobs * each} files are read"]
+    print("wrong", "after all repetitions:", told[0], flush=True)
