@@ -2,11 +2,11 @@
 //! its indices name.
 
 use std::io;
-use std::thread;
 use std::time::Instant;
 
 use super::kernel::{Given, Step, Told};
 use super::keys::{Keys, Popular};
+use super::threads::{parts, tasks};
 use crate::kernels::Random;
 
 const TABLES: usize = 8;
@@ -30,20 +30,11 @@ pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
     told.version(&format!(
         "{TABLES} tables of {rows} rows of {width} numbers, {POOL} look-ups each"
     ))?;
-    let tables: Vec<Vec<f32>> = thread::scope(|scope| {
-        let fill = |table| {
-            move || {
-                let row = |row| (0..width).map(move |at| element(given.seed, table, row, at));
-                let mut filled = Vec::with_capacity(rows * width);
-                (0..rows).for_each(|n| filled.extend(row(n)));
-                filled
-            }
-        };
-        let workers: Vec<_> = (0..TABLES).map(|table| scope.spawn(fill(table))).collect();
-        workers
-            .into_iter()
-            .filter_map(|worker| worker.join().ok())
-            .collect()
+    let tables: Vec<Vec<f32>> = tasks(given.threads, TABLES, |table| {
+        let row = |row| (0..width).map(move |at| element(given.seed, table, row, at));
+        let mut filled = Vec::with_capacity(rows * width);
+        (0..rows).for_each(|n| filled.extend(row(n)));
+        filled
     });
     let keys = Keys::new(Popular::Scattered, rows as u64, given.skew);
     let mut random = Random::new(given.seed);
@@ -78,19 +69,16 @@ pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
 
 fn reduce(threads: usize, tables: &[Vec<f32>], indices: &[u32], width: usize, sums: &mut [f32]) {
     let samples = SAMPLES.div_ceil(threads);
-    thread::scope(|scope| {
-        let parts = sums.chunks_mut(samples * TABLES * width);
-        for (sums, indices) in parts.zip(indices.chunks(samples * TABLES * POOL)) {
-            scope.spawn(move || {
-                let pools = sums.chunks_mut(width).zip(indices.chunks(POOL));
-                for ((sum, pool), table) in pools.zip(tables.iter().cycle()) {
-                    sum.fill(0.0);
-                    for &row in pool {
-                        let row = &table[row as usize * width..][..width];
-                        sum.iter_mut().zip(row).for_each(|(sum, one)| *sum += one);
-                    }
-                }
-            });
+    let own = sums.chunks_mut(samples * TABLES * width);
+    let own = own.zip(indices.chunks(samples * TABLES * POOL)).collect();
+    parts(threads, own, |(sums, indices): (&mut [f32], &[u32])| {
+        let pools = sums.chunks_mut(width).zip(indices.chunks(POOL));
+        for ((sum, pool), table) in pools.zip(tables.iter().cycle()) {
+            sum.fill(0.0);
+            for &row in pool {
+                let row = &table[row as usize * width..][..width];
+                sum.iter_mut().zip(row).for_each(|(sum, one)| *sum += one);
+            }
         }
     });
 }

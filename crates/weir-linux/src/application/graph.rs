@@ -7,10 +7,10 @@ pub mod kernels;
 mod ranks;
 mod triangles;
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering::Relaxed};
-use std::thread;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::keys::unit;
+use super::threads::{self, ranges, tasks};
 use crate::kernels::Random;
 
 /// Edges for each vertex, each stored at both its ends (Graph 500).
@@ -79,20 +79,17 @@ impl Graph {
         // The same memory: no element changes its size.
         let mut neighbours: Vec<u32> = filled.into_iter().map(AtomicU32::into_inner).collect();
         let mut rest = neighbours.as_mut_slice();
-        thread::scope(|scope| {
-            for (from, to) in parts(&offsets, threads) {
-                let length = (offsets[to] - offsets[from]) as usize;
-                let (own, later) = std::mem::take(&mut rest).split_at_mut(length);
-                rest = later;
-                let offsets = &offsets;
-                scope.spawn(move || {
-                    let start = offsets[from];
-                    for vertex in from..to {
-                        let range = (offsets[vertex] - start) as usize
-                            ..(offsets[vertex + 1] - start) as usize;
-                        own[range].sort_unstable();
-                    }
-                });
+        let mut lists = Vec::new();
+        for (from, to) in parts(&offsets, threads) {
+            let length = (offsets[to] - offsets[from]) as usize;
+            let (own, later) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = later;
+            lists.push((from, to, own));
+        }
+        threads::parts(threads, lists, |(from, to, own)| {
+            for vertex in from..to {
+                let at = |vertex: usize| (offsets[vertex] - offsets[from]) as usize;
+                own[at(vertex)..at(vertex + 1)].sort_unstable();
             }
         });
         let mut graph = Self {
@@ -255,35 +252,16 @@ fn in_parts<T: Send>(
     count: usize,
     work: impl Fn(usize, usize) -> T + Sync,
 ) -> Vec<T> {
-    let (threads, work) = (threads.max(1), &work);
-    thread::scope(|scope| {
-        let start = |part: usize| {
-            let (from, to) = (count * part / threads, count * (part + 1) / threads);
-            scope.spawn(move || work(from, to))
-        };
-        let workers: Vec<_> = (0..threads).map(start).collect();
-        workers
-            .into_iter()
-            .filter_map(|worker| worker.join().ok())
-            .collect()
+    let threads = threads.max(1);
+    tasks(threads, threads, |part| {
+        work(count * part / threads, count * (part + 1) / threads)
     })
 }
 
 /// Work on each number below a count, by the thread that is free.
 fn in_chunks(threads: usize, count: usize, work: impl Fn(usize) + Sync) {
-    let (next, work) = (AtomicUsize::new(0), &work);
-    thread::scope(|scope| {
-        for _ in 0..threads.max(1) {
-            scope.spawn(|| {
-                loop {
-                    let from = next.fetch_add(CHUNK, Relaxed);
-                    if from >= count {
-                        return;
-                    }
-                    (from..(from + CHUNK).min(count)).for_each(work);
-                }
-            });
-        }
+    ranges(threads, count, CHUNK, &|from, to| {
+        (from..to).for_each(&work)
     });
 }
 

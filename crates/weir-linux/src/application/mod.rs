@@ -25,6 +25,7 @@ mod services;
 mod shuffle;
 mod stretch;
 pub mod table;
+mod threads;
 pub mod values;
 mod waiting;
 

@@ -7,13 +7,13 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::thread;
 use std::time::Instant;
 
 use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
 use super::kernel::{Given, Step, Told};
+use super::threads::tasks;
 use crate::kernels::Random;
 
 const DIMENSIONS: usize = 128;
@@ -21,6 +21,8 @@ const DIMENSIONS: usize = 128;
 const LINKS: usize = 32;
 /// Vectors near one of the layer above.
 const CHILDREN: usize = 16;
+/// Vectors whose links a thread makes at once.
+const PART: usize = 256;
 /// Vectors that a search keeps, and that it answers with.
 const BEAM: usize = 64;
 const ANSWERS: usize = 10;
@@ -37,12 +39,21 @@ struct Layer {
     links: Vec<[u32; LINKS]>,
 }
 
-/// A vector by its distance and number.
-type Near = (u32, u32);
+/// A vector: the bits of its distance, whose order is that of the numbers, before its own number.
+type Near = u64;
 /// What a thread found: how long its searches took, and the answer of each.
 type Found = (LatencyHistogram, Vec<(usize, Vec<Near>)>);
 
-/// The square of the distance, as bits whose order is that of the numbers.
+/// The vector of this number, at the square of its distance.
+fn near(layer: &Layer, at: usize, from: &[f32; DIMENSIONS]) -> Near {
+    u64::from(distance(from, &layer.vectors[at])) << 32 | at as u64
+}
+
+/// The number of a vector.
+fn number(near: Near) -> usize {
+    near as u32 as usize
+}
+
 fn distance(a: &[f32; DIMENSIONS], b: &[f32; DIMENSIONS]) -> u32 {
     let mut parts = [0.0_f32; 8];
     for (a, b) in a.chunks_exact(8).zip(b.chunks_exact(8)) {
@@ -80,9 +91,12 @@ fn make(vectors: usize, threads: usize, seed: u64) -> Vec<Layer> {
                 &mut random,
             )
         };
-        let vectors: Vec<_> = (0..size).map(vector).collect();
+        let mut layer = Layer {
+            vectors: (0..size).map(vector).collect(),
+            links: Vec::new(),
+        };
         let link = |at: usize| {
-            let own = vectors[at];
+            let own = &layer.vectors[at];
             let parents = match above {
                 Some(above) => {
                     let parent = at / CHILDREN;
@@ -96,39 +110,25 @@ fn make(vectors: usize, threads: usize, seed: u64) -> Vec<Layer> {
                 .iter()
                 .flat_map(|&p| p * CHILDREN..((p + 1) * CHILDREN).min(size));
             let others = below.filter(|&other| other != at);
-            let mut near: Vec<Near> = others
-                .map(|other| (distance(&own, &vectors[other]), other as u32))
-                .collect();
-            near.sort_unstable();
-            near.dedup();
+            let mut all: Vec<Near> = others.map(|other| near(&layer, other, own)).collect();
+            all.sort_unstable();
+            all.dedup();
             // Where there are few, the last one is named again.
-            let nth = |n: usize| near.get(n).or(near.last()).map_or(at as u32, |near| near.1);
+            let nth = |n: usize| {
+                all.get(n)
+                    .or(all.last())
+                    .map_or(at as u32, |near| *near as u32)
+            };
             std::array::from_fn(nth)
         };
-        let links = in_order(threads, size, &link);
-        layers.push(Layer { vectors, links });
+        let links = tasks(threads, size.div_ceil(PART), |part| {
+            let all = part * PART..((part + 1) * PART).min(size);
+            all.map(link).collect::<Vec<[u32; LINKS]>>()
+        });
+        layer.links = links.concat();
+        layers.push(layer);
     }
     layers
-}
-
-/// Work on each number below a count, by several threads; what they found in the order of the numbers.
-fn in_order<T: Send>(threads: usize, count: usize, work: &(dyn Fn(usize) -> T + Sync)) -> Vec<T> {
-    let part = count.div_ceil(threads).max(1);
-    thread::scope(|scope| {
-        let start = |from: usize| {
-            scope.spawn(move || {
-                (from..(from + part).min(count))
-                    .map(work)
-                    .collect::<Vec<T>>()
-            })
-        };
-        let workers: Vec<_> = (0..count).step_by(part).map(start).collect();
-        workers
-            .into_iter()
-            .filter_map(|worker| worker.join().ok())
-            .flatten()
-            .collect()
-    })
 }
 
 /// The nearest vectors that a walk finds: down the layers by the nearest one, then with a beam.
@@ -141,34 +141,33 @@ fn search(layers: &[Layer], query: &[f32; DIMENSIONS], seen: &mut [u32], turn: u
         if depth + 1 == layers.len() {
             break;
         }
-        let mut best = distance(query, &layer.vectors[at]);
+        let mut best = near(layer, at, query);
         loop {
-            let links = layer.links[at].iter().map(|&to| to as usize);
-            let near = links
-                .map(|to| (distance(query, &layer.vectors[to]), to))
-                .min();
-            match near.filter(|near| near.0 < best) {
-                Some(near) => (best, at) = near,
+            let links = layer.links[number(best)].iter();
+            let nearest = links.map(|&to| near(layer, to as usize, query)).min();
+            match nearest.filter(|&nearest| nearest >> 32 < best >> 32) {
+                Some(nearest) => best = nearest,
                 None => break,
             }
         }
+        at = number(best);
     }
     let Some(layer) = layers.last() else {
         return Vec::new();
     };
-    let first = (distance(query, &layer.vectors[at]), at as u32);
+    let first = near(layer, at, query);
     seen[at] = turn;
     let mut open = BinaryHeap::from([Reverse(first)]);
     let mut best = BinaryHeap::from([first]);
-    while let Some(Reverse((near, vertex))) = open.pop() {
-        if best.len() >= BEAM && best.peek().is_some_and(|worst| near > worst.0) {
+    while let Some(Reverse(nearest)) = open.pop() {
+        if best.len() >= BEAM && best.peek().is_some_and(|&worst| nearest > worst) {
             break;
         }
-        for &to in &layer.links[vertex as usize] {
+        for &to in &layer.links[number(nearest)] {
             if std::mem::replace(&mut seen[to as usize], turn) == turn {
                 continue;
             }
-            let found = (distance(query, &layer.vectors[to as usize]), to);
+            let found = near(layer, to as usize, query);
             if best.len() < BEAM || best.peek().is_some_and(|worst| found < *worst) {
                 open.push(Reverse(found));
                 best.push(found);
@@ -193,18 +192,17 @@ pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
     };
     let mut random = Random::new(!given.seed);
     let query = |_| {
-        let near = random.below(vectors);
+        let beside_of = random.below(vectors);
         beside(
-            &lowest.vectors[near],
+            &lowest.vectors[beside_of],
             0.7_f32.powi(layers.len() as i32),
             &mut random,
         )
     };
     let queries: Vec<_> = (0..SEARCHES).map(query).collect();
-    let exact: Vec<Vec<Near>> = in_order(given.threads, COMPARED, &|n| {
-        let all = lowest.vectors.iter().enumerate();
-        let mut all: Vec<Near> = all
-            .map(|(at, one)| (distance(&queries[n], one), at as u32))
+    let exact: Vec<Vec<Near>> = tasks(given.threads, COMPARED, |n| {
+        let mut all: Vec<Near> = (0..vectors)
+            .map(|at| near(lowest, at, &queries[n]))
             .collect();
         all.sort_unstable();
         all.truncate(ANSWERS);
@@ -214,26 +212,19 @@ pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
     for trial in 0..given.trials {
         let next = AtomicUsize::new(0);
         let began = Instant::now();
-        let found: Vec<Found> = thread::scope(|scope| {
-            let walk = || {
-                let (mut latency, mut found) = (LatencyHistogram::new(), Vec::new());
-                let mut seen = vec![u32::MAX; vectors];
-                loop {
-                    let n = next.fetch_add(1, Relaxed);
-                    let Some(query) = queries.get(n) else {
-                        return (latency, found);
-                    };
-                    let sent = Instant::now();
-                    let near = search(&layers, query, &mut seen, n as u32);
-                    latency.record(Nanos(sent.elapsed().as_secs_f64() * 1e9));
-                    found.push((n, near));
-                }
-            };
-            let workers: Vec<_> = (0..given.threads).map(|_| scope.spawn(walk)).collect();
-            workers
-                .into_iter()
-                .filter_map(|worker| worker.join().ok())
-                .collect()
+        let found: Vec<Found> = tasks(given.threads, given.threads, |_| {
+            let (mut latency, mut found) = (LatencyHistogram::new(), Vec::new());
+            let mut seen = vec![u32::MAX; vectors];
+            loop {
+                let n = next.fetch_add(1, Relaxed);
+                let Some(query) = queries.get(n) else {
+                    return (latency, found);
+                };
+                let sent = Instant::now();
+                let answer = search(&layers, query, &mut seen, n as u32);
+                latency.record(Nanos(sent.elapsed().as_secs_f64() * 1e9));
+                found.push((n, answer));
+            }
         });
         let time = began.elapsed();
         told.look()?;
@@ -241,16 +232,16 @@ pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
         let (mut hits, mut check, mut right) = (0, 0_u64, true);
         for (its, found) in found {
             latency.merge(&its);
-            for (n, near) in found {
+            for (n, answer) in found {
                 // Distances are computed anew, and ascend.
-                right &= near.len() == ANSWERS && near.is_sorted();
-                for &(far, at) in &near {
-                    right &= distance(&queries[n], &lowest.vectors[at as usize]) == far;
-                    check =
-                        check.wrapping_add(Random::new((n as u64) << 32 | u64::from(at)).word());
+                right &= answer.len() == ANSWERS && answer.is_sorted();
+                for &one in &answer {
+                    let at = number(one);
+                    right &= near(lowest, at, &queries[n]) == one;
+                    check = check.wrapping_add(Random::new((n << 32 | at) as u64).word());
                 }
                 if let Some(exact) = exact.get(n) {
-                    hits += near.iter().filter(|one| exact.contains(one)).count();
+                    hits += answer.iter().filter(|one| exact.contains(one)).count();
                 }
             }
         }
@@ -284,9 +275,7 @@ mod tests {
         let mut hits = 0;
         for turn in 0..50 {
             let query = beside(&lowest.vectors[random.below(5000)], 0.1, &mut random);
-            let mut all: Vec<Near> = (0..5000)
-                .map(|at| (distance(&query, &lowest.vectors[at]), at as u32))
-                .collect();
+            let mut all: Vec<Near> = (0..5000).map(|at| near(lowest, at, &query)).collect();
             all.sort_unstable();
             let found = search(&layers, &query, &mut seen, turn);
             hits += found

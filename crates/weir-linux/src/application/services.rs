@@ -13,6 +13,7 @@ use weir_model::units::Nanos;
 
 use super::kernel::{Given, Step, Told};
 use super::keys::unit;
+use super::threads::tasks;
 use crate::kernels::Random;
 use crate::process::end_with_this_thread;
 
@@ -55,15 +56,9 @@ pub(super) fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Re
     connect(given, 0, &mut services)?;
     for trial in 0..given.trials {
         let began = Instant::now();
-        let seen: Vec<io::Result<Seen>> = thread::scope(|scope| {
-            let ask = |client| move || ask(given, records, trial, client);
-            let clients = (0..CLIENTS * given.threads).map(|client| scope.spawn(ask(client)));
-            let clients: Vec<_> = clients.collect();
-            let gone = || Err(io::Error::other("a client has failed"));
-            clients
-                .into_iter()
-                .map(|client| client.join().unwrap_or_else(|_| gone()))
-                .collect()
+        let clients = CLIENTS * given.threads;
+        let seen = tasks(clients, clients, |client| {
+            ask(given, records, trial, client)
         });
         let time = began.elapsed();
         told.look()?;

@@ -4,12 +4,10 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 use std::time::Instant;
 
 use super::kernel::{Given, Step, Told};
+use super::threads::tasks;
 use crate::kernels::Random;
 
 /// 128 bytes, the first word the key.
@@ -52,29 +50,6 @@ impl Sums {
 
 fn partition(key: u64) -> usize {
     ((u128::from(key) * PARTITIONS as u128) >> 64) as usize
-}
-
-/// Each of several tasks, by the thread that is free.
-fn tasks<T: Send>(threads: usize, count: usize, work: impl Fn(usize) -> T + Sync) -> Vec<T> {
-    let (next, done, work) = (AtomicUsize::new(0), Mutex::new(Vec::new()), &work);
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let task = next.fetch_add(1, Relaxed);
-                    if task >= count {
-                        return;
-                    }
-                    let found = work(task);
-                    let mut done = done.lock().unwrap_or_else(PoisonError::into_inner);
-                    done.push((task, found));
-                }
-            });
-        }
-    });
-    let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);
-    done.sort_by_key(|(task, _)| *task);
-    done.into_iter().map(|(_, found)| found).collect()
 }
 
 fn map(input: &[Record]) -> Written {

@@ -44,8 +44,8 @@ const ONE: (u32, u32) = (0, 1);
 
 macro_rules! table {
     ($($application:ident: $how:expr, $install:expr, $steps:expr, lasts $lasts:expr, threads $threads:expr;)+) => {
-        /// All of them.
-        const TABLE: &[Entry] = &[$(Entry {
+        /// All of them. A constant would have a copy of each script in every crate that asks.
+        static TABLE: &[Entry] = &[$(Entry {
             application: Application::$application,
             how: $how,
             install: $install,
@@ -55,7 +55,7 @@ macro_rules! table {
         }),+];
 
         /// What an application needs.
-        pub const fn entry(application: Application) -> &'static Entry {
+        pub fn entry(application: Application) -> &'static Entry {
             match application {
                 $(Application::$application => &TABLE[Application::$application as usize],)+
             }

@@ -1,9 +1,9 @@
 //! PageRank.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
 
 use super::{Graph, parts};
+use crate::application::threads;
 
 const DAMPING: f32 = 0.85;
 /// PageRank ends when a sweep changes all scores together by less.
@@ -24,31 +24,26 @@ impl Graph {
         let ranges = parts(&self.offsets, threads);
         for sweep in 1..=MOST_SWEEPS {
             let mut rest = scores.as_mut_slice();
-            let changed: f64 = thread::scope(|scope| {
-                let mut workers = Vec::new();
-                for &(from, to) in &ranges {
-                    let (own, later) = std::mem::take(&mut rest).split_at_mut(to - from);
-                    rest = later;
-                    let (gives, share) = (&gives, &share);
-                    workers.push(scope.spawn(move || {
-                        let mut changed = 0.0;
-                        for (vertex, score) in (from..to).zip(own) {
-                            let given: f32 = (self.of(vertex).iter())
-                                .map(|&u| f32::from_bits(gives[u as usize].load(Relaxed)))
-                                .sum();
-                            let new = base + DAMPING * given;
-                            changed += f64::from((new - *score).abs());
-                            *score = new;
-                            gives[vertex].store(share(vertex, new).to_bits(), Relaxed);
-                        }
-                        changed
-                    }));
+            let mut own_of = Vec::new();
+            for &(from, to) in &ranges {
+                let (own, later) = std::mem::take(&mut rest).split_at_mut(to - from);
+                rest = later;
+                own_of.push((from, own));
+            }
+            let changed = threads::parts(threads, own_of, |(from, own)| {
+                let mut changed = 0.0;
+                for (vertex, score) in (from..).zip(own) {
+                    let given: f32 = (self.of(vertex).iter())
+                        .map(|&u| f32::from_bits(gives[u as usize].load(Relaxed)))
+                        .sum();
+                    let new = base + DAMPING * given;
+                    changed += f64::from((new - *score).abs());
+                    *score = new;
+                    gives[vertex].store(share(vertex, new).to_bits(), Relaxed);
                 }
-                workers
-                    .into_iter()
-                    .map(|worker| worker.join().unwrap_or(f64::NAN))
-                    .sum()
+                changed
             });
+            let changed: f64 = changed.into_iter().sum();
             if changed < TOLERANCE {
                 return (scores, sweep);
             }

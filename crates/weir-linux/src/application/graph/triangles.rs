@@ -38,8 +38,12 @@ impl Graph {
     /// lists of vertices with many neighbours are short.
     fn by_degree(&self) -> Graph {
         let vertices = self.vertices();
-        let mut order: Vec<u32> = (0..vertices as u32).collect();
-        order.sort_by_key(|&v| std::cmp::Reverse(self.of(v as usize).len()));
+        let degree = |v: u32| self.of(v as usize).len() as u64;
+        let mut order: Vec<u64> = (0..vertices as u32)
+            .map(|v| !degree(v) << 32 | u64::from(v))
+            .collect();
+        order.sort_unstable();
+        let order: Vec<u32> = order.into_iter().map(|one| one as u32).collect();
         let mut number = vec![0_u32; vertices];
         for (new, &old) in order.iter().enumerate() {
             number[old as usize] = new as u32;
