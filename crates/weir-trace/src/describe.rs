@@ -116,6 +116,7 @@ pub fn describe(watch: &Watch, origin: &Origin, phases: bool) -> Result<Descript
             assumed: Some(assumed(origin, threads, count)),
             threads,
             application: None,
+            variant: None,
             requests: None,
             phases: made.phases,
         },
