@@ -42,6 +42,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         assumed: None,
         threads,
         application: None,
+        variant: None,
         requests: Some(requests),
         phases: vec![Phase {
             name: "one".into(),
