@@ -47,7 +47,9 @@ fn there_are_presets_enough_and_each_says_where_it_comes_from() {
         library.list().iter().filter(has).count()
     };
     // Cycles are only found in traces.
-    let presets = Order::ALL.into_iter().filter(|order| *order != Order::Cycle);
+    let presets = Order::ALL
+        .into_iter()
+        .filter(|order| *order != Order::Cycle);
     assert!(presets.map(of).all(|presets| presets >= 3));
 }
 

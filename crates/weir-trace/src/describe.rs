@@ -89,8 +89,18 @@ pub fn describe(watch: &Watch, origin: &Origin, phases: bool) -> Result<Descript
         several => {
             for (n, segment) in several.iter().enumerate() {
                 let (granules, size) = segment.granules.sorted();
-                let own: Vec<Part> = parts.iter().map(|part| part.within(&granules, size)).collect();
-                made.phase(format!("phase {}", n + 1), segment, &own, &names, threads, origin);
+                let own: Vec<Part> = parts
+                    .iter()
+                    .map(|part| part.within(&granules, size))
+                    .collect();
+                made.phase(
+                    format!("phase {}", n + 1),
+                    segment,
+                    &own,
+                    &names,
+                    threads,
+                    origin,
+                );
             }
         }
     }
@@ -203,7 +213,8 @@ impl Made {
                 of.push(*n);
                 if self.phases.is_empty() {
                     let part = &parts[*n];
-                    self.remarks.push(format!("{:#x}-{:#x}", part.from, part.to));
+                    self.remarks
+                        .push(format!("{:#x}-{:#x}", part.from, part.to));
                 }
             }
         }

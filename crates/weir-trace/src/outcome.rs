@@ -20,8 +20,11 @@ impl Imported {
     /// The largest difference of misses in caches of the sizes that matter and of touched memory, in percent.
     pub fn off(&self) -> f64 {
         let all = self.regions.iter().filter(|row| row.region == "all");
-        let touched = all.map(|row| off(row.trace_touched.0 as f64, row.described_touched.0 as f64));
-        touched.fold(self.worst(), |worst, off| worst.max(off.unwrap_or(0.0).abs()))
+        let touched =
+            all.map(|row| off(row.trace_touched.0 as f64, row.described_touched.0 as f64));
+        touched.fold(self.worst(), |worst, off| {
+            worst.max(off.unwrap_or(0.0).abs())
+        })
     }
 
     /// Whether that is more than a description should have.

@@ -66,10 +66,15 @@ impl Part {
         for &(from, to) in &self.ranges {
             // Granules may be of another size there.
             let first = granules.partition_point(|(at, _)| at + size / 2 < from);
-            let here = granules[first..].iter().take_while(|(at, _)| at + size / 2 < to);
+            let here = granules[first..]
+                .iter()
+                .take_while(|(at, _)| at + size / 2 < to);
             here.for_each(|(_, granule)| all.merge(granule));
         }
-        Self { all, ..self.clone() }
+        Self {
+            all,
+            ..self.clone()
+        }
     }
 
     /// Share of its visits whose line follows the one before.

@@ -271,6 +271,9 @@ mod tests {
         }
         assert!(reuse.weight() > 60.0);
         let expected = 1.0 - 65_536.0 / 200_000.0;
-        assert!((far / all - expected).abs() < 0.03, "{far} {all} {expected}");
+        assert!(
+            (far / all - expected).abs() < 0.03,
+            "{far} {all} {expected}"
+        );
     }
 }

@@ -59,7 +59,12 @@ fn is_found(regions: &str, accesses: u64) {
         "{:?}",
         found.regions
     );
-    near(&format!("apki {:?}", found.regions), found.apki, wanted.apki, 0.1);
+    near(
+        &format!("apki {:?}", found.regions),
+        found.apki,
+        wanted.apki,
+        0.1,
+    );
     for (found, wanted) in found.regions.iter().zip(&wanted.regions) {
         assert_eq!(found.order, wanted.order, "{}", wanted.name);
         assert_eq!(found.element, wanted.element, "{}", wanted.name);
@@ -181,7 +186,12 @@ fn phases() {
     // The interval with the change is in one of the two phases.
     near("share", region(1, "m2").share, 1.0, 0.1);
     near("stores", region(1, "m2").stores, 1.0, 0.1);
-    near("size", description.workload.footprint().0 as f64, (25 << 20) as f64, 0.1);
+    near(
+        "size",
+        description.workload.footprint().0 as f64,
+        (25 << 20) as f64,
+        0.1,
+    );
     let imported = check(&watch, &description, &origin(), 1.0, 1, |_| true).unwrap();
     for row in imported.misses.iter().filter(|row| row.trace_mpki > 0.5) {
         near("misses", row.described_mpki, row.trace_mpki, 0.1);
@@ -212,7 +222,12 @@ fn threads_have_caches_of_their_own() {
     let description = describe(&watch, &origin(), true).unwrap();
     let workload = &description.workload;
     assert_eq!((workload.threads, workload.phases.len()), (2, 1));
-    near("instructions", workload.phases[0].instructions as f64, 3e6, 0.01);
+    near(
+        "instructions",
+        workload.phases[0].instructions as f64,
+        3e6,
+        0.01,
+    );
     near("size", workload.footprint().0 as f64, (8 << 20) as f64, 0.1);
 }
 

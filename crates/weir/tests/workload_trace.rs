@@ -223,13 +223,24 @@ fn standard_input_is_read() {
 fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
     let tracers = [
         ("qemu", "qemu-x86_64", "qemu-user", "30 to 300 times slower"),
-        ("lackey", "valgrind", "valgrind", "1000 to 3000 times slower"),
+        (
+            "lackey",
+            "valgrind",
+            "valgrind",
+            "1000 to 3000 times slower",
+        ),
     ];
     for (with, tool, package, slower) in tracers {
         let place = Place::new();
         if !installed(tool) || (with == "qemu" && !installed("cc")) {
             let done = place.run(&["workload", "record", "--with", with, "--", "true"][..]);
-            done.refuses(3, &["apt-get install", if installed(tool) { "gcc" } else { package }]);
+            done.refuses(
+                3,
+                &[
+                    "apt-get install",
+                    if installed(tool) { "gcc" } else { package },
+                ],
+            );
             continue;
         }
         let record = |more: &[&str]| {

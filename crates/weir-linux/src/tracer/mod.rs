@@ -68,7 +68,11 @@ impl Tracer {
         let missing: Vec<Option<String>> = missing.collect();
         match missing.iter().position(Option::is_none) {
             Some(at) => Ok(all[at]),
-            None => Err(missing.into_iter().flatten().collect::<Vec<_>>().join("; or ")),
+            None => Err(missing
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; or ")),
         }
     }
 
@@ -115,7 +119,12 @@ impl Tracer {
     ///
     /// # Errors
     /// The plugin cannot be compiled.
-    pub fn command(self, words: &[String], children: bool, folder: &TempDir) -> io::Result<Command> {
+    pub fn command(
+        self,
+        words: &[String],
+        children: bool,
+        folder: &TempDir,
+    ) -> io::Result<Command> {
         let mut command = match self {
             Self::Qemu => {
                 let mut command = Command::new(emulator());

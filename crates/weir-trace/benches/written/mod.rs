@@ -61,8 +61,7 @@ impl Sink for Written {
 
     fn access(&mut self, access: Access) -> bool {
         let kind = if access.store { 'S' } else { 'L' };
-        self.bytes[0]
-            .extend(format!(" {kind} {:08x},{}\n", access.address, access.bytes).bytes());
+        self.bytes[0].extend(format!(" {kind} {:08x},{}\n", access.address, access.bytes).bytes());
         let mut record = [0_u8; 64];
         record[..8].copy_from_slice(&0x40_1000_u64.to_le_bytes());
         let place = if access.store { 16 } else { 32 };

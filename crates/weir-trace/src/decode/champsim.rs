@@ -61,7 +61,9 @@ impl Champsim {
                     offset: offset + 8,
                     why: format!(
                         "record {} has {} and {} where a branch is 0 or 1; this is no ChampSim record of 64 bytes",
-                        offset / RECORD as u64 + 1, record[8], record[9]
+                        offset / RECORD as u64 + 1,
+                        record[8],
+                        record[9]
                     ),
                 });
             }

@@ -346,8 +346,7 @@ impl Script {
         }
         let (lines, order, step) = (part.lines_per_element, part.order, part.step);
         let shuffle = part.shuffle;
-        let modifies =
-            part.modifies > 0 && !visit.store && half(rng::mix(!how), 0) < part.modifies;
+        let modifies = part.modifies > 0 && !visit.store && half(rng::mix(!how), 0) < part.modifies;
         if visit.faults {
             return self.clear_page(visit);
         }

@@ -110,7 +110,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Failure::Work(anyhow::Error::new(error).context(format!("cannot start {}", with.words())))
     };
     let made = folder().map_err(cannot)?;
-    let command = with.command(&args.command, args.children, &made).map_err(cannot)?;
+    let command = with
+        .command(&args.command, args.children, &made)
+        .map_err(cannot)?;
     let tracer = Piped::by_records(command).map_err(cannot)?;
     let process = tracer.process();
     context.stop.waits_for(format!("`{name}` to end"));
@@ -150,7 +152,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     })?;
     if read.watch.accesses() == 0 {
         return Err(Failure::request(format!(
-            "no access of `{name}` was seen; did {} say why?", with.words()
+            "no access of `{name}` was seen; did {} say why?",
+            with.words()
         )));
     }
     let words = args.command.join(" ");
