@@ -49,9 +49,9 @@ pub(super) fn eight_digits(digits: [u8; 8]) -> Option<u32> {
     let text = u64::from_be_bytes(digits);
     // A letter has bit 6, and its value is nine more than its lower half.
     let letters = text >> 6 & ONES;
-    let values = (text & 0x0f * ONES) + 9 * letters;
+    let values = (text & (0x0f * ONES)) + 9 * letters;
     // What these values are written as is what was there.
-    if values & 0xf0 * ONES != 0 || values + 0x30 * ONES + 39 * letters != text {
+    if values & (0xf0 * ONES) != 0 || values + 0x30 * ONES + 39 * letters != text {
         return None;
     }
     // A letter has a value of ten and more, a digit a smaller one.
