@@ -198,6 +198,7 @@ pub fn describe(watch: &Watch, origin: &Origin) -> Result<Description, String> {
             assumed: Some(assumed(origin)),
             threads: 1,
             application: None,
+            variant: None,
             requests: None,
             phases: vec![phase],
         },

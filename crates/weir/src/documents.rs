@@ -7,7 +7,7 @@ use weir_model::capability::Capability;
 use weir_model::machine::Identity;
 use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
-use weir_model::workload::Workload;
+use weir_model::workload::{Application, Workload};
 
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_lab::Outcome;
@@ -359,8 +359,11 @@ pub struct WorkloadLine {
     pub name: String,
     /// Bytes of all its regions.
     pub bytes: u64,
-    /// How many phases it has.
+    /// How many phases it has; none where only a host runs it.
     pub phases: usize,
+    /// The program that a host runs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub program: Option<Application>,
     /// What it does.
     pub summary: String,
 }

@@ -115,7 +115,7 @@ fn redis_answers_rightly_at_every_rate_and_leaves_nothing() {
     assert_eq!(run_of.misplaced(), None);
     assert_eq!(left(&place), 0);
 
-    let closed = run(&place, &format!("{REDIS} --newest --for 300ms")).expect(0);
+    let closed = run(&place, &format!("{REDIS} --for 300ms")).expect(0);
     let text = closed.out();
     assert!(
         text.contains("answers/s") && text.lines().all(|line| line.chars().count() <= 80),
@@ -124,6 +124,35 @@ fn redis_answers_rightly_at_every_rate_and_leaves_nothing() {
     let shown = run(&place, "runs show 1 --format json").expect(0);
     assert_eq!(read(&shown).figures, run_of.figures);
     run(&place, "report 1 --output page.html").expect(0);
+}
+
+#[test]
+fn every_core_workload_of_ycsb_is_answered_rightly_by_the_server_that_can() {
+    let place = Place::new();
+    let short = "--size 2M --connections 4 --for 200ms --format json";
+    for server in ["redis", "memcached"] {
+        if !is_installed(if server == "redis" {
+            "redis-server"
+        } else {
+            server
+        }) {
+            continue;
+        }
+        for workload in ["a", "b", "c", "d", "e", "f"] {
+            let name = format!("{server}-ycsb-{workload}");
+            let done = run(&place, &format!("workload run {name} {short}"));
+            if name == "memcached-ycsb-e" {
+                done.refuses(2, &["memcached has no scans", "redis-ycsb-e"]);
+                continue;
+            }
+            let run_of = read(&done.expect(0));
+            let [figure] = run_of.figures.as_slice() else {
+                panic!("{run_of:?}");
+            };
+            assert_eq!((figure.wrong, figure.error.as_deref()), (0, None), "{name}");
+            assert!(figure.answered_per_s > Some(0.0), "{name}");
+        }
+    }
 }
 
 #[test]
@@ -193,11 +222,26 @@ fn the_server_ends_with_weir_however_that_ends() {
 #[test]
 fn graph_kernels_and_sqlite_check_their_own_results() {
     let place = Place::new();
-    for (name, figures) in [("pr-kron", 2), ("bfs-kron", 2), ("btree-lookup", 5)] {
+    let graphs = ["pr", "bfs", "cc", "bc", "tc"];
+    let graphs = graphs
+        .iter()
+        .flat_map(|kernel| [format!("{kernel}-kron"), format!("{kernel}-urand")]);
+    let others = [
+        ("dlrm-embedding", 2),
+        ("knn-graph", 2),
+        ("spark-shuffle", 4),
+        ("btree-lookup", 5),
+    ];
+    let others = others.map(|(name, figures)| (name.to_owned(), figures));
+    for (name, figures) in graphs.map(|name| (name, 2)).chain(others) {
         if name == "btree-lookup" && !is_installed("python3") {
             continue;
         }
-        let threads = if figures == 2 { "--threads 2" } else { "" };
+        let threads = if name == "btree-lookup" {
+            ""
+        } else {
+            "--threads 2"
+        };
         let arguments = format!("workload run {name} --size 2M --repeat 2 {threads} --format json");
         let done = run(&place, arguments.trim()).expect(0);
         let run_of = read(&done);
@@ -210,10 +254,56 @@ fn graph_kernels_and_sqlite_check_their_own_results() {
             run_of
                 .figures
                 .iter()
-                .all(|figure| figure.time_ns.is_some() && figure.rows > Some(0))
+                .all(|figure| figure.time_ns.is_some() && figure.rows > Some(0)),
+            "{name}: {run_of:?}"
         );
         assert!(run_of.misplaced().is_none(), "{run_of:?}");
     }
+}
+
+/// The processes that a command has started, by a word of their lines.
+fn below(folder: &Path) -> Vec<String> {
+    let word = folder.display().to_string();
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let lines = processes.filter_map(|one| fs::read_to_string(one.path().join("cmdline")).ok());
+    lines.filter(|line| line.contains(&word)).collect()
+}
+
+#[test]
+fn a_chain_of_services_answers_rightly_and_ends_with_weir() {
+    let place = Place::new();
+    let chain = "workload run service-chain --size 2M --repeat 1";
+    let run_of = read(&run(&place, &format!("{chain} --for 300ms --format json")).expect(0));
+    let figure = &run_of.figures[0];
+    assert_eq!(
+        (figure.wrong, figure.unit.as_deref()),
+        (0, Some("requests"))
+    );
+    // Each of the five thinks for a millisecond in the mean.
+    assert!(
+        figure.p50_ns.is_some_and(|p50| p50.get() > 1e6),
+        "{figure:?}"
+    );
+    assert_eq!(left(&place), 0);
+    for end in ["KILL", "INT"] {
+        let mut weir = command(&place, &format!("{chain} --for 60s"))
+            .spawn()
+            .unwrap();
+        let folder = place.path("t");
+        wait_for("no services were started", || {
+            (below(&folder).len() >= 6).then_some(())
+        });
+        signal(&weir, end);
+        weir.wait().unwrap();
+        wait_for("services outlive Weir", || {
+            below(&folder).is_empty().then_some(())
+        });
+    }
+    assert_eq!(
+        left(&place),
+        0,
+        "the folder of the killed run is removed at the next start"
+    );
 }
 
 /// A program of ours before, or in place of, all others.
@@ -245,6 +335,10 @@ fn what_is_missing_or_wrong_is_told_with_what_to_do() {
     without("redis-ycsb-a").refuses(3, &["apt-get install redis-server"]);
     without("memcached-etc").refuses(3, &["apt-get install memcached"]);
     without("tpch").refuses(3, &["pip install duckdb"]);
+    without("postgres-tpcb").refuses(3, &["apt-get install python3 postgresql"]);
+    without("rocksdb-get").refuses(3, &["rocksdb-tools"]);
+    without("llama-decode").refuses(3, &["llama-cpp-python"]);
+    without("files-varmail").refuses(3, &["fio"]);
     let lacks = "#!/bin/sh\necho lacks python3 has no module duckdb: pip install duckdb\n";
     with_stand_in(&place, "python3", lacks, "workload run tpch --size 2M")
         .refuses(3, &["pip install duckdb"]);
@@ -281,6 +375,9 @@ fn what_is_missing_or_wrong_is_told_with_what_to_do() {
         "--rate is of real applications",
     );
     refused("workload run chase", "redis-ycsb-a");
+    refused("workload run pr-kron --for 2s", "servers");
+    refused("workload run redis-ycsb-e --on emr2s", "no model runs it");
+    refused("workload run btree-lookup --threads 2", "one thread");
     if is_installed("redis-server") {
         refused("workload run redis-ycsb-a --threads 2", "one thread");
         let long = place.path("d").join("d".repeat(90));

@@ -84,6 +84,12 @@ pub struct ApplicationFigure {
     /// How long it ran, for what has one run time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<Nanos>,
+    /// How many were done in a second.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub done_per_s: Option<f64>,
+    /// Of what: `tokens`, `transactions`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unit: Option<String>,
     /// Rows of its answer, or vertices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rows: Option<u64>,
@@ -178,7 +184,7 @@ impl ApplicationRun {
     pub fn compare_answers(&mut self, checks: &[String]) {
         let mut known: Vec<(String, (Option<u64>, &str))> = Vec::new();
         for (figure, check) in self.figures.iter_mut().zip(checks) {
-            if figure.rows.is_none() || check.is_empty() {
+            if figure.rows.is_none() || matches!(check.as_str(), "" | "-") {
                 continue;
             }
             let answer = (figure.rows, check.as_str());
@@ -211,6 +217,17 @@ impl ApplicationRun {
                     figure.name()
                 ),
                 (Some(rate), None, _) => format!("{rate:.0} answers/s ({})", figure.name()),
+                (_, p99, Some(_)) if figure.done_per_s.is_some() => {
+                    let within = p99.map_or_else(String::new, |p99| {
+                        format!(" with 99 % within {:.0} µs", p99.get() / 1e3)
+                    });
+                    format!(
+                        "{:.0} {}/s{within} ({})",
+                        figure.done_per_s.unwrap_or_default(),
+                        figure.unit.as_deref().unwrap_or_default(),
+                        figure.name()
+                    )
+                }
                 (_, _, Some(time)) => format!("{:.3} s ({})", time.get() / 1e9, figure.name()),
                 _ => continue,
             };
@@ -299,7 +316,19 @@ impl Outcome for ApplicationRun {
             col("placement").head("tier"),
             col("what"),
             col("time_ns").head("time"),
+            col("done_per_s").head("per second").if_any(),
+            col("unit").head("of").if_any(),
             col("rows"),
+            col("wrong"),
+        ];
+        let latencies = vec![
+            col("placement").head("tier"),
+            col("what"),
+            col("done_per_s").head("per second"),
+            col("unit").head("of"),
+            col("p50_ns").head("p50"),
+            col("p99_ns").head("p99"),
+            col("p999_ns").head("p99.9"),
             col("wrong"),
         ];
         let memory = vec![
@@ -319,7 +348,14 @@ impl Outcome for ApplicationRun {
                 View::table("figures", "Requests", requests),
                 "answered_per_s",
             ),
-            only(View::table("figures", "Run times", times), "time_ns"),
+            View {
+                only: vec![Only::Has("time_ns"), Only::Lacks("mean_ns")],
+                ..View::table("figures", "Run times", times)
+            },
+            View {
+                only: vec![Only::Has("time_ns"), Only::Has("mean_ns")],
+                ..View::table("figures", "Operations", latencies)
+            },
             only(
                 View::lines(
                     "figures",
@@ -336,58 +372,4 @@ impl Outcome for ApplicationRun {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    fn run(figures: Vec<ApplicationFigure>, memory: Vec<ApplicationMemory>) -> ApplicationRun {
-        ApplicationRun {
-            workload: "redis-ycsb-a".into(),
-            application: Application::Redis,
-            version: "7".into(),
-            threads: 1,
-            processors: 2,
-            bytes: Bytes::mib(1),
-            connections: Some(8),
-            figures,
-            memory,
-        }
-    }
-
-    fn on(asked: f64, share: f64) -> ApplicationMemory {
-        ApplicationMemory {
-            placement: "cxl0".into(),
-            tier: None,
-            node: 1,
-            resident_bytes: Bytes::mib(1),
-            share,
-            asked,
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn bound_pages_may_not_be_elsewhere(share in 0.0_f64..1.0) {
-            prop_assert_eq!(run(vec![], vec![on(1.0, share)]).misplaced().is_none(), share >= 0.99);
-            prop_assert_eq!(run(vec![], vec![on(0.0, share)]).misplaced().is_none(), share <= 0.01);
-        }
-    }
-
-    #[test]
-    fn answers_that_differ_between_places_are_wrong() {
-        let figure = |placement: &str, rows| ApplicationFigure {
-            placement: placement.into(),
-            what: "q1".into(),
-            rows: Some(rows),
-            ..ApplicationFigure::default()
-        };
-        let mut same = run(vec![figure("dram", 6), figure("cxl0", 6)], vec![]);
-        same.compare_answers(&["a".into(), "a".into()]);
-        assert_eq!(same.wrong(), 0);
-        same.compare_answers(&["a".into(), "b".into()]);
-        assert_eq!(same.wrong(), 1);
-        let mut fewer = run(vec![figure("dram", 6), figure("cxl0", 5)], vec![]);
-        fewer.compare_answers(&["a".into(), "a".into()]);
-        assert_eq!(fewer.wrong(), 1);
-    }
-}
+mod tests;

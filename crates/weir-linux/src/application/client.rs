@@ -9,16 +9,18 @@ use std::io::{self, Read as _};
 use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
 use super::Trouble;
-use super::connection::{Connection, Request, gone, may_come};
-use super::keys::{Keys, unit};
+use super::connection::{Connection, Request, What, gone, may_come};
+use super::keys::unit;
 use super::ledger::Ledger;
-use super::protocol::Protocol;
+use super::mix::{LONGEST_SCAN, Mix, Operation};
+use super::protocol::{Answer, Protocol};
+pub use super::stretch::{Drive, Seen};
+use super::stretch::{Stretch, nanos};
 use super::waiting::{TimerSlack, poll};
 use crate::kernels::Random;
 
@@ -36,51 +38,6 @@ const WAKE_UP: Duration = Duration::from_micros(100);
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
 
-/// What is asked of the server.
-#[derive(Debug, Clone)]
-pub struct Mix {
-    /// Keys that are loaded before.
-    pub records: u64,
-    /// Bytes of a value.
-    pub value: usize,
-    /// Share of requests that write.
-    pub writes: f64,
-    /// Which keys.
-    pub keys: Keys,
-}
-
-/// How requests are sent.
-#[derive(Debug, Clone, Copy)]
-pub struct Drive {
-    /// Requests in a second, or as fast as answers come.
-    pub rate: Option<f64>,
-    /// Time that is not counted, at first.
-    pub warm_up: Duration,
-    /// Time that is counted.
-    pub length: Duration,
-}
-
-/// What was seen.
-#[derive(Debug, Clone)]
-pub struct Seen {
-    /// Time that was counted.
-    pub time: Nanos,
-    /// Requests that were due in it.
-    pub offered: u64,
-    /// Answers that came in it.
-    pub answered: u64,
-    /// Requests that were due in it and never answered. Their latency is the time that they waited.
-    pub unanswered: u64,
-    /// Answers that are wrong, or refusals.
-    pub wrong: u64,
-    /// The first of them.
-    pub first_wrong: Option<String>,
-    /// From the time at which each request was due to its answer.
-    pub latency: LatencyHistogram,
-    /// How much later than due each was sent.
-    pub late: LatencyHistogram,
-}
-
 /// Connections to a server, and what is known of its data.
 #[derive(Debug)]
 pub struct Client {
@@ -93,17 +50,6 @@ pub struct Client {
     /// Whether it has a processor of its own, and does not sleep while an answer or a request is near: waking up would
     /// add to each latency.
     alone: bool,
-}
-
-/// One stretch of requests.
-struct Stretch<'a> {
-    began: Instant,
-    /// The part that is counted.
-    from: Duration,
-    to: Duration,
-    seen: Seen,
-    last_answer: Duration,
-    stop: &'a dyn Fn() -> bool,
 }
 
 impl Client {
@@ -158,16 +104,7 @@ impl Client {
         loop {
             for at in 0..self.connections.len() {
                 while next < self.mix.records && self.connections[at].under_way.len() < LOADING {
-                    let due = stretch.began.elapsed();
-                    self.send(
-                        at,
-                        Request {
-                            due,
-                            key: next,
-                            version: 0,
-                            writes: true,
-                        },
-                    );
+                    self.write(at, stretch.began.elapsed(), next, 0, self.mix.is_indexed());
                     next += 1;
                 }
             }
@@ -202,8 +139,7 @@ impl Client {
                     while due <= now && due < to && self.under_way() < MOST_UNDER_WAY {
                         let at = turn % self.connections.len();
                         turn += 1;
-                        let request = self.draw(due);
-                        self.send(at, request);
+                        self.draw(at, due);
                         if due >= stretch.from {
                             stretch.seen.offered += 1;
                             let late = stretch.began.elapsed().saturating_sub(due);
@@ -217,8 +153,7 @@ impl Client {
                     for at in 0..self.connections.len() {
                         if self.connections[at].under_way.is_empty() {
                             let now = stretch.began.elapsed();
-                            let request = self.draw(now);
-                            self.send(at, request);
+                            self.draw(at, now);
                             stretch.seen.offered += u64::from(now >= stretch.from);
                         }
                     }
@@ -250,7 +185,10 @@ impl Client {
             .collect();
         let silent = !left.is_empty();
         let from = stretch.from;
-        for request in left.into_iter().filter(|request| request.due >= from) {
+        let whole = |request: &Request| {
+            request.due >= from && !matches!(request.what, What::Part | What::PartRead)
+        };
+        for request in left.into_iter().filter(whole) {
             stretch.unanswered(request.due, end);
         }
         if silent {
@@ -290,39 +228,86 @@ impl Client {
         Duration::from_secs_f64((-(1.0 - unit(&mut self.random)).ln() / rate).min(1e6))
     }
 
-    fn draw(&mut self, due: Duration) -> Request {
-        let writes = unit(&mut self.random) < self.mix.writes;
-        let (key, version) = match writes {
-            true if self.mix.keys.inserts() => (self.ledger.insert(), 1),
-            true => {
-                let key = self.mix.keys.draw(&mut self.random, self.ledger.keys());
-                (key, self.ledger.write(key))
+    /// Sends the first request of an operation.
+    fn draw(&mut self, at: usize, due: Duration) {
+        let operation = self.mix.shares.draw(unit(&mut self.random));
+        if operation == Operation::Insert {
+            let key = self.ledger.insert();
+            return self.write(at, due, key, 1, self.mix.is_indexed());
+        }
+        let key = self.mix.keys.draw(&mut self.random, self.ledger.keys());
+        match operation {
+            Operation::Update => {
+                let version = self.ledger.write(key);
+                self.write(at, due, key, version, false);
             }
-            false => {
-                let key = self.mix.keys.draw(&mut self.random, self.ledger.keys());
-                (key, self.ledger.oldest(key))
+            Operation::Modify => self.read(at, due, key, What::Modify),
+            Operation::Scan => {
+                let most = 1 + self.random.below(LONGEST_SCAN);
+                self.protocol.scan(key, most, &mut self.connections[at].out);
+                self.sent(at, due, key, most as u32, What::Scan);
             }
-        };
-        Request {
-            due,
-            key,
-            version,
-            writes,
+            Operation::Read | Operation::Insert => self.read(at, due, key, What::Read),
         }
     }
 
-    fn send(&mut self, at: usize, request: Request) {
-        let connection = &mut self.connections[at];
-        match request.writes {
-            true => self.protocol.set(
-                request.key,
-                request.version,
-                self.mix.value,
-                &mut connection.out,
-            ),
-            false => self.protocol.get(request.key, &mut connection.out),
+    fn sent(&mut self, at: usize, due: Duration, key: u64, version: u32, what: What) {
+        self.connections[at].under_way.push_back(Request {
+            due,
+            key,
+            version,
+            what,
+        });
+    }
+
+    fn read(&mut self, at: usize, due: Duration, key: u64, what: What) {
+        let version = self.ledger.oldest(key);
+        self.protocol.get(key, &mut self.connections[at].out);
+        self.sent(at, due, key, version, what);
+    }
+
+    /// Writes a version of a key; a new one also into the set that scans read, after it.
+    fn write(&mut self, at: usize, due: Duration, key: u64, version: u32, indexed: bool) {
+        let out = &mut self.connections[at].out;
+        self.protocol.set(key, version, self.mix.value, out);
+        if indexed {
+            self.protocol.index(key, out);
+            self.sent(at, due, key, version, What::Part);
+            return self.sent(at, due, key, version, What::Index);
         }
-        connection.under_way.push_back(request);
+        self.sent(at, due, key, version, What::Write);
+    }
+
+    /// Checks an answer, and sends what the operation needs next. Without that the operation is complete.
+    fn next(&mut self, at: usize, request: &Request, answer: Answer<'_>) -> Result<bool, String> {
+        let Request {
+            due, key, version, ..
+        } = *request;
+        match (request.what, answer) {
+            (What::Scan, Answer::Keys(bytes)) => {
+                let keys = self.ledger.check_scan(key, version as usize, bytes)?;
+                let (last, others) = keys.split_last().ok_or("a scan found nothing")?;
+                for &other in others {
+                    self.read(at, due, other, What::PartRead);
+                }
+                self.read(at, due, *last, What::Read);
+                Ok(false)
+            }
+            (What::Index, Answer::Stored) => Ok(true),
+            (What::Scan | What::Index, Answer::Refused(why)) => {
+                Err(format!("the server refuses: {why}"))
+            }
+            (What::Scan | What::Index, _) => Err("the server answers another question".into()),
+            (what, answer) => {
+                let writes = matches!(what, What::Write | What::Part);
+                self.ledger.check(key, version, writes, answer)?;
+                if what == What::Modify {
+                    let version = self.ledger.write(key);
+                    self.write(at, due, key, version, false);
+                }
+                Ok(matches!(what, What::Write | What::Read))
+            }
+        }
     }
 
     /// Sends what is to be sent, waits for answers for so long at most, and reads them.
@@ -375,67 +360,32 @@ impl Client {
             Err(error) => return Err(gone(error)),
         }
         let now = stretch.began.elapsed();
+        // What follows an answer is sent on the same connection meanwhile.
+        let read = std::mem::take(&mut connection.read);
         let mut used = 0;
         while let Some((answer, bytes)) =
-            (self.protocol.read(&connection.read[used..])).map_err(Trouble::Failed)?
+            (self.protocol.read(&read[used..])).map_err(Trouble::Failed)?
         {
             used += bytes;
-            let Some(request) = connection.under_way.pop_front() else {
+            let Some(request) = self.connections[at].under_way.pop_front() else {
                 return Err(Trouble::Failed(
                     "the server answers what nobody asked".into(),
                 ));
             };
-            stretch.answered(&request, now);
-            if let Err(wrong) =
-                self.ledger
-                    .check(request.key, request.version, request.writes, answer)
-            {
+            stretch.last_answer = now;
+            // A wrong answer ends its operation.
+            let complete = self.next(at, &request, answer).unwrap_or_else(|wrong| {
                 stretch.seen.wrong += 1;
                 stretch.seen.first_wrong.get_or_insert(wrong);
+                !matches!(request.what, What::Part | What::PartRead)
+            });
+            if complete {
+                stretch.answered(request.due, now);
             }
         }
+        let connection = &mut self.connections[at];
+        connection.read = read;
         connection.read.drain(..used);
         Ok(())
     }
-}
-
-impl<'a> Stretch<'a> {
-    fn new(from: Duration, to: Duration, stop: &'a dyn Fn() -> bool) -> Self {
-        Self {
-            began: Instant::now(),
-            from,
-            to,
-            last_answer: Duration::ZERO,
-            stop,
-            seen: Seen {
-                time: Nanos(0.0),
-                offered: 0,
-                answered: 0,
-                unanswered: 0,
-                wrong: 0,
-                first_wrong: None,
-                latency: LatencyHistogram::new(),
-                late: LatencyHistogram::new(),
-            },
-        }
-    }
-
-    fn answered(&mut self, request: &Request, now: Duration) {
-        self.last_answer = now;
-        self.seen.answered += u64::from(now >= self.from && now < self.to);
-        if request.due >= self.from {
-            self.seen
-                .latency
-                .record(nanos(now.saturating_sub(request.due)));
-        }
-    }
-
-    fn unanswered(&mut self, due: Duration, end: Duration) {
-        self.seen.unanswered += 1;
-        self.seen.latency.record(nanos(end.saturating_sub(due)));
-    }
-}
-
-fn nanos(time: Duration) -> Nanos {
-    Nanos(time.as_secs_f64() * 1e9)
 }

@@ -1,6 +1,6 @@
 //! The generator against servers of ours: one that is right, and others that are wrong in one way.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use weir_model::units::Nanos;
 
-use super::client::{Client, Drive, Mix, Seen};
-use super::keys::{Keys, Popular};
+use super::client::{Client, Drive, Seen};
+use super::keys::Keys;
+use super::mix::{Mix, Shares};
 use super::protocol::Protocol;
 use super::{Trouble, values};
 
@@ -29,7 +30,7 @@ enum Fault {
     Dies,
 }
 
-type Data = Arc<Mutex<HashMap<Vec<u8>, Vec<u8>>>>;
+type Data = Arc<Mutex<BTreeMap<Vec<u8>, Vec<u8>>>>;
 
 fn number(text: &[u8]) -> Option<usize> {
     std::str::from_utf8(text).ok()?.parse().ok()
@@ -99,6 +100,19 @@ fn serve(mut stream: UnixStream, data: &Data, fault: Fault, records: usize) {
                     out.extend(value);
                     out.extend_from_slice(b"\r\n");
                 }
+                // Names are in the order of their numbers, so that it needs no set of them.
+                [_, _, _, _] => out.extend_from_slice(b":1\r\n"),
+                [_, _, from, .., most] => {
+                    let from = values::name(number(from).unwrap() as u64).into_bytes();
+                    let found = data.range(from..).take(number(most).unwrap());
+                    let found: Vec<&Vec<u8>> = found.map(|(name, _)| name).collect();
+                    out.extend(format!("*{}\r\n", found.len()).bytes());
+                    for name in found {
+                        out.extend(format!("${}\r\n", name.len()).bytes());
+                        out.extend(name);
+                        out.extend_from_slice(b"\r\n");
+                    }
+                }
                 _ => {}
             }
         }
@@ -109,11 +123,11 @@ fn serve(mut stream: UnixStream, data: &Data, fault: Fault, records: usize) {
 }
 
 fn drive(fault: Fault, connections: usize, rate: Option<f64>) -> Result<Seen, Trouble> {
-    drive_for(Popular::Scattered, fault, connections, rate)
+    drive_for("a", fault, connections, rate)
 }
 
 fn drive_for(
-    popular: Popular,
+    variant: &str,
     fault: Fault,
     connections: usize,
     rate: Option<f64>,
@@ -123,6 +137,7 @@ fn drive_for(
     let listener = UnixListener::bind(&socket).unwrap();
     let data = Data::default();
     let records = 64;
+    let (shares, popular) = Shares::of(variant, 0.0);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let data = data.clone();
@@ -132,7 +147,7 @@ fn drive_for(
     let mix = Mix {
         records: records as u64,
         value: 100,
-        writes: 0.5,
+        shares,
         keys: Keys::new(popular, records as u64, 0.99),
     };
     let mut client = Client::connect(Protocol::Resp, &socket, connections, mix, 1)?;
@@ -147,12 +162,12 @@ fn drive_for(
 
 #[test]
 fn a_right_server_has_no_wrong_answer() {
-    let both = [Popular::Scattered, Popular::Newest];
-    for (popular, rate) in both
+    let all = ["a", "b", "c", "d", "e", "f"];
+    for (variant, rate) in all
         .into_iter()
-        .flat_map(|one| [(one, None), (one, Some(3000.0))])
+        .flat_map(|one| [(one, None), (one, Some(500.0))])
     {
-        let seen = drive_for(popular, Fault::None, 4, rate).unwrap();
+        let seen = drive_for(variant, Fault::None, 4, rate).unwrap();
         assert_eq!(
             (seen.wrong, seen.unanswered),
             (0, 0),
@@ -208,8 +223,8 @@ fn a_server_that_ends_is_an_error() {
         Mix {
             records: 2,
             value: 30,
-            writes: 0.0,
-            keys: Keys::new(Popular::Newest, 2, 0.5),
+            shares: Shares::default(),
+            keys: Keys::new(super::keys::Popular::Newest, 2, 0.5),
         },
         1,
     );

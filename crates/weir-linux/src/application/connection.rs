@@ -12,9 +12,25 @@ use super::Trouble;
 pub(super) struct Request {
     pub due: Duration,
     pub key: u64,
-    /// The version which it writes, or the oldest which it may read.
+    /// The version which it writes, the oldest which it may read, or the most keys of a scan.
     pub version: u32,
-    pub writes: bool,
+    pub what: What,
+}
+
+/// What a request is to its operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    Read,
+    Write,
+    /// A read whose answer is written back.
+    Modify,
+    /// Keys in a row, which are then read.
+    Scan,
+    /// A write or a read that others of the same operation follow.
+    Part,
+    PartRead,
+    /// A new key in the set that scans read.
+    Index,
 }
 
 /// A connection, and the requests that it has under way.

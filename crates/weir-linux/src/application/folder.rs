@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Trouble;
 
 /// How the names of these folders begin.
-const NAME: &str = "weir-application-";
+pub(super) const NAME: &str = "weir-application-";
 /// The file which the owner of a folder holds locked as long as it lives.
 const OWNER: &str = "owner";
 /// The longest path of a Unix socket, without the zero at its end (unix(7)).

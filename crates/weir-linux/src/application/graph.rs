@@ -1,10 +1,16 @@
-//! Graphs: a Kronecker generator, and two kernels of the GAP Benchmark Suite with their checks (Beamer, Asanović,
-//! Patterson, arXiv 1508.03619).
+//! Graphs: their generator, and kernels of the GAP Benchmark Suite with their checks (Beamer, Asanović, Patterson, arXiv
+//! 1508.03619).
+
+mod centrality;
+mod components;
+pub mod kernels;
+mod ranks;
+mod triangles;
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::thread;
 
 use super::keys::unit;
+use super::threads::{self, ranges, tasks};
 use crate::kernels::Random;
 
 /// Edges for each vertex, each stored at both its ends (Graph 500).
@@ -13,14 +19,22 @@ const EDGES: u64 = 16;
 const QUARTERS: [f64; 3] = [0.57, 0.19, 0.19];
 /// Bytes of neighbours, their offset, a score and a contribution for each vertex.
 pub const BYTES_PER_VERTEX: u64 = 2 * EDGES * 4 + 8 + 4 + 4;
-const DAMPING: f32 = 0.85;
-/// PageRank ends when a sweep changes all scores together by less.
-pub const TOLERANCE: f64 = 1e-4;
-const MOST_SWEEPS: usize = 100;
 /// A level of the search looks from the vertices that lack a depth where more than one in so many is in it.
 const MANY: usize = 20;
 /// The depth of a vertex that was not reached.
 pub const UNREACHED: u32 = u32::MAX;
+
+/// How likely an edge is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shape {
+    /// Few vertices have most edges (Graph 500).
+    Kronecker,
+    /// All are equally likely.
+    Uniform,
+}
+
+/// Vertices that a thread takes at once.
+const CHUNK: usize = 256;
 
 /// An undirected graph: the neighbours of each vertex in ascending order.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +44,8 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// A Kronecker graph of `2^scale` vertices, the same for any number of threads. Loops are left out.
-    pub fn kronecker(scale: u32, threads: usize, seed: u64) -> Self {
+    /// A graph of `2^scale` vertices, the same for any number of threads. Loops are left out, and edges are there once.
+    pub fn make(shape: Shape, scale: u32, threads: usize, seed: u64) -> Self {
         let vertices = 1_usize << scale;
         let edges = vertices as u64 * EDGES;
         let zeros = |count: usize| (0..count).map(|_| AtomicU32::new(0)).collect::<Vec<_>>();
@@ -39,7 +53,7 @@ impl Graph {
         let for_each = |what: &(dyn Fn(u32, u32) + Sync)| {
             in_parts(threads, edges as usize, |from, to| {
                 for edge in from..to {
-                    let (a, b) = ends(scale, seed, edge as u64);
+                    let (a, b) = ends(shape, scale, seed, edge as u64);
                     if a != b {
                         what(a, b);
                         what(b, a);
@@ -65,26 +79,43 @@ impl Graph {
         // The same memory: no element changes its size.
         let mut neighbours: Vec<u32> = filled.into_iter().map(AtomicU32::into_inner).collect();
         let mut rest = neighbours.as_mut_slice();
-        thread::scope(|scope| {
-            for (from, to) in parts(&offsets, threads) {
-                let length = (offsets[to] - offsets[from]) as usize;
-                let (own, later) = std::mem::take(&mut rest).split_at_mut(length);
-                rest = later;
-                let offsets = &offsets;
-                scope.spawn(move || {
-                    let start = offsets[from];
-                    for vertex in from..to {
-                        let range = (offsets[vertex] - start) as usize
-                            ..(offsets[vertex + 1] - start) as usize;
-                        own[range].sort_unstable();
-                    }
-                });
+        let mut lists = Vec::new();
+        for (from, to) in parts(&offsets, threads) {
+            let length = (offsets[to] - offsets[from]) as usize;
+            let (own, later) = std::mem::take(&mut rest).split_at_mut(length);
+            rest = later;
+            lists.push((from, to, own));
+        }
+        threads::parts(threads, lists, |(from, to, own)| {
+            for vertex in from..to {
+                let at = |vertex: usize| (offsets[vertex] - offsets[from]) as usize;
+                own[at(vertex)..at(vertex + 1)].sort_unstable();
             }
         });
-        Self {
+        let mut graph = Self {
             offsets,
             neighbours,
+        };
+        graph.merge_equal();
+        graph
+    }
+
+    /// Leaves of equal neighbours one.
+    fn merge_equal(&mut self) {
+        let (mut from, mut kept) = (0, 0_usize);
+        for vertex in 0..self.vertices() {
+            let (to, start) = (self.offsets[vertex + 1] as usize, kept);
+            for at in from..to {
+                let neighbour = self.neighbours[at];
+                if kept == start || self.neighbours[kept - 1] != neighbour {
+                    self.neighbours[kept] = neighbour;
+                    kept += 1;
+                }
+            }
+            from = to;
+            self.offsets[vertex + 1] = kept as u64;
         }
+        self.neighbours.truncate(kept);
     }
 
     /// How many vertices it has.
@@ -110,69 +141,6 @@ impl Graph {
             .map(|vertex| vertex as u32)
             .take(count)
             .collect()
-    }
-
-    /// PageRank in the order of Gauss and Seidel: a vertex reads what others have in the same sweep. Also the number of
-    /// sweeps.
-    pub fn pagerank(&self, threads: usize) -> (Vec<f32>, usize) {
-        let vertices = self.vertices();
-        let (first, base) = (1.0 / vertices as f32, (1.0 - DAMPING) / vertices as f32);
-        let mut scores = vec![first; vertices];
-        let share = |vertex: usize, score: f32| score / self.of(vertex).len().max(1) as f32;
-        let gives: Vec<AtomicU32> = (0..vertices)
-            .map(|v| AtomicU32::new(share(v, first).to_bits()))
-            .collect();
-        let ranges = parts(&self.offsets, threads);
-        for sweep in 1..=MOST_SWEEPS {
-            let mut rest = scores.as_mut_slice();
-            let changed: f64 = thread::scope(|scope| {
-                let mut workers = Vec::new();
-                for &(from, to) in &ranges {
-                    let (own, later) = std::mem::take(&mut rest).split_at_mut(to - from);
-                    rest = later;
-                    let (gives, share) = (&gives, &share);
-                    workers.push(scope.spawn(move || {
-                        let mut changed = 0.0;
-                        for (vertex, score) in (from..to).zip(own) {
-                            let given: f32 = (self.of(vertex).iter())
-                                .map(|&u| f32::from_bits(gives[u as usize].load(Relaxed)))
-                                .sum();
-                            let new = base + DAMPING * given;
-                            changed += f64::from((new - *score).abs());
-                            *score = new;
-                            gives[vertex].store(share(vertex, new).to_bits(), Relaxed);
-                        }
-                        changed
-                    }));
-                }
-                workers
-                    .into_iter()
-                    .map(|worker| worker.join().unwrap_or(f64::NAN))
-                    .sum()
-            });
-            if changed < TOLERANCE {
-                return (scores, sweep);
-            }
-        }
-        (scores, MOST_SWEEPS)
-    }
-
-    /// How far scores are from their own next values, all together, computed by one thread in the other direction. Below
-    /// the tolerance they are right: a sweep in any order changes them by less.
-    pub fn pagerank_error(&self, scores: &[f32]) -> f64 {
-        let vertices = self.vertices();
-        let base = f64::from(1.0 - DAMPING) / vertices as f64;
-        let mut given = vec![0.0_f64; vertices];
-        for (vertex, &score) in scores.iter().enumerate() {
-            let gives = f64::from(score) / self.of(vertex).len().max(1) as f64;
-            for &to in self.of(vertex) {
-                given[to as usize] += gives;
-            }
-        }
-        let next = given.iter().map(|given| base + f64::from(DAMPING) * given);
-        next.zip(scores)
-            .map(|(next, &score)| (next - f64::from(score)).abs())
-            .sum()
     }
 
     /// The depth of every vertex below a source: from the level to its neighbours, or, where the level is large, from the
@@ -236,8 +204,12 @@ impl Graph {
 }
 
 /// The ends of an edge, whose bits are drawn one after the other.
-fn ends(scale: u32, seed: u64, edge: u64) -> (u32, u32) {
+fn ends(shape: Shape, scale: u32, seed: u64, edge: u64) -> (u32, u32) {
     let mut random = Random::new(seed ^ edge.wrapping_mul(0x9e6c_63d0_876a_68de));
+    if shape == Shape::Uniform {
+        let mut end = || random.below(1 << scale) as u32;
+        return (end(), end());
+    }
     let [a, b, c] = QUARTERS;
     let (mut from, mut to) = (0, 0);
     for _ in 0..scale {
@@ -280,37 +252,45 @@ fn in_parts<T: Send>(
     count: usize,
     work: impl Fn(usize, usize) -> T + Sync,
 ) -> Vec<T> {
-    let (threads, work) = (threads.max(1), &work);
-    thread::scope(|scope| {
-        let start = |part: usize| {
-            let (from, to) = (count * part / threads, count * (part + 1) / threads);
-            scope.spawn(move || work(from, to))
-        };
-        let workers: Vec<_> = (0..threads).map(start).collect();
-        workers
-            .into_iter()
-            .filter_map(|worker| worker.join().ok())
-            .collect()
+    let threads = threads.max(1);
+    tasks(threads, threads, |part| {
+        work(count * part / threads, count * (part + 1) / threads)
     })
+}
+
+/// Work on each number below a count, by the thread that is free.
+fn in_chunks(threads: usize, count: usize, work: impl Fn(usize) + Sync) {
+    ranges(threads, count, CHUNK, &|from, to| {
+        (from..to).for_each(&work)
+    });
 }
 
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
+    use super::ranks::{MOST_SWEEPS, TOLERANCE};
     use super::*;
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(24))]
 
         #[test]
-        fn threads_change_no_result(scale in 3_u32..10, seed: u64, threads in 2_usize..5) {
-            let graph = Graph::kronecker(scale, 1, seed);
-            prop_assert_eq!(&graph, &Graph::kronecker(scale, threads, seed));
+        fn threads_change_no_result(scale in 3_u32..10, seed: u64, threads in 2_usize..5, uniform: bool) {
+            let shape = if uniform { Shape::Uniform } else { Shape::Kronecker };
+            let graph = Graph::make(shape, scale, 1, seed);
+            prop_assert_eq!(&graph, &Graph::make(shape, scale, threads, seed));
             prop_assert_eq!(graph.arcs() as u64, graph.offsets[graph.vertices()]);
             for source in graph.sources(3, seed) {
                 prop_assert_eq!(graph.depths(source, threads), graph.depths_serial(source));
+                let scores = graph.centrality(source, threads);
+                prop_assert_eq!(&scores, &graph.centrality(source, 1));
+                for (a, b) in scores.iter().zip(graph.centrality_serial(source)) {
+                    prop_assert!((a - b).abs() <= 1e-9 * b.max(1.0), "{a} {b}");
+                }
             }
+            prop_assert_eq!(graph.components(threads), graph.components_serial());
+            prop_assert_eq!(graph.triangles(threads), graph.triangles_serial());
             let (scores, sweeps) = graph.pagerank(threads);
             prop_assert!(sweeps < MOST_SWEEPS);
             prop_assert!(graph.pagerank_error(&scores) < TOLERANCE);
@@ -318,7 +298,7 @@ mod tests {
 
         #[test]
         fn a_wrong_score_is_seen(seed: u64, at: prop::sample::Index) {
-            let graph = Graph::kronecker(6, 1, seed);
+            let graph = Graph::make(Shape::Kronecker, 6, 1, seed);
             let (mut scores, _) = graph.pagerank(1);
             let at = at.index(scores.len());
             scores[at] += 0.01;
@@ -327,8 +307,26 @@ mod tests {
     }
 
     #[test]
+    fn a_small_graph_has_its_known_answers() {
+        // A square with one diagonal, and a pair beside it.
+        let lists: [&[u32]; 6] = [&[1, 2, 3], &[0, 2], &[0, 1, 3], &[0, 2], &[5], &[4]];
+        let mut graph = Graph {
+            offsets: vec![0],
+            neighbours: Vec::new(),
+        };
+        for list in lists {
+            graph.neighbours.extend(list);
+            graph.offsets.push(graph.neighbours.len() as u64);
+        }
+        assert_eq!(graph.triangles(2), 2);
+        assert_eq!(graph.components(2), [0, 0, 0, 0, 4, 4]);
+        // Of the two paths from 1 to 3 one passes 0, the other 2.
+        assert_eq!(graph.centrality(1, 2), [0.5, 3.0, 0.5, 0.0, 0.0, 0.0]);
+    }
+
+    #[test]
     fn every_edge_has_both_its_ends() {
-        let graph = Graph::kronecker(8, 2, 1);
+        let graph = Graph::make(Shape::Kronecker, 8, 2, 1);
         for vertex in 0..graph.vertices() {
             for &to in graph.of(vertex) {
                 assert!(

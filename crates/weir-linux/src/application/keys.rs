@@ -7,7 +7,7 @@ use crate::kernels::Random;
 pub enum Popular {
     /// Scattered over all keys, as YCSB's scrambled Zipf order has them.
     Scattered,
-    /// The newest keys, as in YCSB's order `latest`; writes insert.
+    /// The newest keys, as in YCSB's order `latest`.
     Newest,
 }
 
@@ -50,11 +50,6 @@ impl Keys {
             zeta,
             eta,
         }
-    }
-
-    /// Whether writes insert new keys.
-    pub fn inserts(&self) -> bool {
-        self.popular == Popular::Newest
     }
 
     /// The next one, where so many keys are there now.

@@ -3,7 +3,7 @@
 //! Writes of one key that are under way at the same time may be carried out in any order. So a read may see any version
 //! of the last such group that is complete, or a newer one; an older version is a lost write.
 
-use super::protocol::Answer;
+use super::protocol::{Answer, names};
 use super::values;
 
 /// Versions of every key.
@@ -70,6 +70,31 @@ impl Ledger {
     /// The oldest version that a read which begins now may see.
     pub fn oldest(&self, key: u64) -> u32 {
         self.oldest[key as usize]
+    }
+
+    /// The keys of a scan, if they are right: all that were loaded from this one on, and some that were inserted, in order.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check_scan(&self, from: u64, most: usize, found: &[u8]) -> Result<Vec<u64>, String> {
+        let told = |what: &str| format!("a scan of {most} keys from {} {what}", values::name(from));
+        let mut keys: Vec<u64> = Vec::with_capacity(most);
+        for name in names(found) {
+            let key = values::number(name).ok_or_else(|| told("finds what is no key"))?;
+            let next = keys.last().map_or(from, |last| last + 1);
+            if key < next || key >= self.keys() {
+                return Err(told("finds keys that are not in order"));
+            }
+            if key > next && next < self.loaded {
+                return Err(told(&format!("lacks {}", values::name(next))));
+            }
+            keys.push(key);
+        }
+        let next = keys.last().map_or(from, |last| last + 1);
+        if keys.len() > most || (keys.len() < most && next < self.loaded) {
+            return Err(told(&format!("finds {}", keys.len())));
+        }
+        Ok(keys)
     }
 
     /// Whether an answer is right: of a write with its version, or of a read that may see no version before this.
@@ -147,6 +172,30 @@ mod tests {
         // The read was sent before the write was answered, and is answered later.
         assert!(ledger.check(key, before, false, Answer::Nothing).is_ok());
         assert!(ledger.check(key, after, false, Answer::Nothing).is_err());
+    }
+
+    #[test]
+    fn a_scan_lacks_no_key_that_was_loaded() {
+        let mut ledger = Ledger::new(4);
+        ledger.insert();
+        ledger.insert();
+        let list = |keys: &[u64]| {
+            let name =
+                |&key: &u64| format!("${}\r\n{}\r\n", values::name(key).len(), values::name(key));
+            keys.iter().map(name).collect::<String>().into_bytes()
+        };
+        let scan = |most, keys: &[u64]| ledger.check_scan(1, most, &list(keys));
+        assert_eq!(scan(3, &[1, 2, 3]), Ok(vec![1, 2, 3]));
+        assert_eq!(
+            scan(9, &[1, 2, 3, 5]),
+            Ok(vec![1, 2, 3, 5]),
+            "4 may be under way"
+        );
+        for odd in [&[1, 3][..], &[2, 3], &[1, 2], &[1, 2, 2], &[1, 2, 3, 6]] {
+            assert!(scan(9, odd).is_err(), "{odd:?}");
+        }
+        assert!(scan(2, &[1, 2, 3]).is_err());
+        assert!(ledger.check_scan(1, 2, b"$3\r\nodd\r\n").is_err());
     }
 
     proptest! {

@@ -1,21 +1,31 @@
 //! Real applications: servers and programs of this host, started with their memory on given nodes, driven, and checked.
 //!
-//! [`server`] runs Redis or memcached in a private folder, and [`client`] sends it requests ([`keys`] draws them,
-//! [`values`] makes answers that can be checked, [`protocol`] writes and reads both protocols). [`program`] runs what has
-//! one run time: the scripts of databases and the graph kernels of [`graph`]. [`residency`] reads where their pages are.
+//! [`table`] has a line for each application. [`server`] runs Redis or memcached in a private folder, and [`client`] sends
+//! it requests ([`mix`] and [`keys`] draw them, [`values`] makes answers that can be checked, [`protocol`] writes and reads
+//! both protocols). [`program`] runs what is started once: scripts, and Weir's own programs, which tell of their figures by
+//! [`kernel`]. [`residency`] reads where their pages are.
 
 pub mod client;
 #[cfg(test)]
 mod client_tests;
 mod connection;
+mod embedding;
 mod folder;
 pub mod graph;
+pub mod kernel;
 pub mod keys;
 mod ledger;
+pub mod mix;
+mod neighbours;
 pub mod program;
 pub mod protocol;
 pub mod residency;
 pub mod server;
+mod services;
+mod shuffle;
+mod stretch;
+pub mod table;
+mod threads;
 pub mod values;
 mod waiting;
 

@@ -1,8 +1,5 @@
-//! Programs that run once from start to end: scripts of databases, and Weir's own graph kernels, each a process of its own
-//! that writes a line for each figure.
-//!
-//! A line is `figure NAME NANOSECONDS ROWS CHECK`, `wrong TEXT`, `version TEXT`, or `look`: all data are in memory, and the
-//! program waits for a line until their places are read.
+//! Programs that run once from start to end: scripts of databases, and Weir's own programs, each a process of its own that
+//! writes a line for each figure ([`Step`]).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -13,51 +10,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use weir_model::capability::Unavailable;
-use weir_model::units::{Bytes, Nanos};
-use weir_model::workload::Application;
+use weir_model::units::Bytes;
+use weir_model::workload::RealProgram;
 
-use super::graph::{BYTES_PER_VERTEX, Graph, TOLERANCE, UNREACHED};
-use super::residency;
-use super::{Trouble, Where};
+use super::folder::Folder;
+use super::kernel::{Given, Step};
+use super::table::{How, entry};
+use super::{Trouble, Where, residency};
 use crate::root::Root;
 
-const SQLITE: &str = include_str!("sqlite.py");
-const DUCKDB: &str = include_str!("duckdb.py");
 /// The time between two looks at the user's wish to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// Vertices of a graph have numbers of 32 bits.
-const LARGEST_SCALE: u32 = 31;
+/// The longest time that a program has to end what it started.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What is run.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// Which application.
-    pub application: Application,
-    /// Bytes of its data.
-    pub bytes: u64,
-    /// Bytes of a record, where its records have a size.
-    pub record: u64,
-    /// Threads.
-    pub threads: u32,
+    /// Which program; its bytes are those of its data here.
+    pub program: RealProgram,
     /// How often each figure is taken.
     pub trials: u32,
+    /// How long a figure lasts, where it has no end of its own.
+    pub seconds: f64,
     /// Of its data.
     pub seed: u64,
-    /// This command, whose graph kernels run as processes.
+    /// This command, whose programs run as processes.
     pub weir: PathBuf,
-}
-
-/// A figure.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Step {
-    /// What was done: `fill`, `q1`, `trial 2`.
-    pub name: String,
-    /// How long it took.
-    pub time: Nanos,
-    /// Rows of the answer, or vertices that were reached.
-    pub rows: u64,
-    /// A digest of the answer, which depends on no place and no order.
-    pub check: String,
 }
 
 /// What a program gave.
@@ -65,60 +44,49 @@ pub struct Step {
 pub struct Ran {
     /// Its version, where it has one.
     pub version: String,
-    /// Its figures.
-    pub steps: Vec<Step>,
     /// Answers that it found wrong itself.
     pub wrong: Vec<String>,
     /// Where its pages were.
     pub resident: Result<BTreeMap<u32, Bytes>, Unavailable>,
 }
 
-impl Task {
-    /// The largest graph within its bytes.
-    fn scale(&self) -> u32 {
-        (self.bytes / BYTES_PER_VERTEX)
-            .max(16)
-            .ilog2()
-            .min(LARGEST_SCALE)
-    }
+/// A line of a program that the caller keeps.
+#[derive(Debug)]
+pub enum Line {
+    /// A figure.
+    Figure(Step),
+    /// One that could not be taken: its name, and why.
+    Failed(String, String),
+}
 
-    fn command(&self) -> (Command, &'static str, &'static str) {
-        let number = |n: u64| n.to_string();
-        let (script, install) = match self.application {
-            Application::Sqlite => (SQLITE, "apt-get install python3"),
-            Application::DuckDb => (
-                DUCKDB,
-                "apt-get install python3 python3-pip; pip install duckdb",
-            ),
-            kernel => {
+impl Task {
+    fn command(&self, folder: &Folder) -> (Command, &'static str) {
+        let program = &self.program;
+        let given = Given {
+            variant: program.variant.to_owned(),
+            bytes: program.bytes.get(),
+            record: program.record.get(),
+            skew: program.skew,
+            threads: program.threads as usize,
+            trials: self.trials,
+            seconds: self.seconds,
+            seed: self.seed,
+            folder: folder.path().to_owned(),
+        };
+        let (mut command, named) = match entry(program.application).how {
+            How::Script(script) => {
+                let mut command = Command::new("python3");
+                command.args(["-c", script]);
+                (command, "python3")
+            }
+            How::Kernel(_) | How::Server(_) => {
                 let mut command = Command::new(&self.weir);
-                command.args([
-                    "workload",
-                    "kernel",
-                    kernel.name(),
-                    "--scale",
-                    &number(self.scale().into()),
-                ]);
-                command.args(["--threads", &number(self.threads.into())]);
-                command.args([
-                    "--trials",
-                    &number(self.trials.into()),
-                    "--seed",
-                    &number(self.seed),
-                ]);
-                return (command, "weir", "it is this command");
+                command.args(["workload", "kernel", program.application.name()]);
+                (command, "weir")
             }
         };
-        let mut command = Command::new("python3");
-        command.args([
-            "-c",
-            script,
-            &number(self.bytes),
-            &number(self.record),
-            &number(self.threads.into()),
-        ]);
-        command.arg(number(self.trials.into()));
-        (command, "python3", install)
+        command.args(given.arguments());
+        (command, named)
     }
 
     /// Runs it, and tells of each figure.
@@ -130,9 +98,11 @@ impl Task {
         root: &Root,
         place: &Where,
         stop: &dyn Fn() -> bool,
-        told: &mut dyn FnMut(&Step),
+        told: &mut dyn FnMut(Line),
     ) -> Result<Ran, Trouble> {
-        let (mut command, named, install) = self.command();
+        let folder = Folder::make()?;
+        let (mut command, named) = self.command(&folder);
+        let install = entry(self.program.application).install;
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -158,7 +128,6 @@ impl Task {
         });
         let mut ran = Ran {
             version: String::new(),
-            steps: Vec::new(),
             wrong: Vec::new(),
             resident: Err(Unavailable::because(
                 "it did not say when its data were in memory",
@@ -167,7 +136,7 @@ impl Task {
         loop {
             match comes.recv_timeout(LOOK) {
                 Ok(line) if line == "look" => {
-                    ran.resident = residency::of_process(root, child.0.id());
+                    ran.resident = residency::of_tree(root, child.0.id());
                     if let Some(input) = &mut child.0.stdin {
                         // A program that has gone is noticed by its exit status.
                         let _ = input.write_all(b"\n");
@@ -177,13 +146,13 @@ impl Task {
                     Some(("version", text)) => text.clone_into(&mut ran.version),
                     Some(("lacks", text)) => return Err(Trouble::Lacks(text.to_owned())),
                     Some(("wrong", text)) => ran.wrong.push(text.to_owned()),
-                    _ => {
-                        let step = step(&line).ok_or_else(|| {
-                            Trouble::Failed(format!("{named} wrote `{line}`, which is no figure"))
-                        })?;
-                        told(&step);
-                        ran.steps.push(step);
+                    Some(("failed", text)) => {
+                        let (name, why) = text.split_once(' ').unwrap_or((text, "no reason"));
+                        told(Line::Failed(name.replace('_', " "), why.to_owned()));
                     }
+                    _ => told(Line::Figure(Step::read(&line).ok_or_else(|| {
+                        Trouble::Failed(format!("{named} wrote `{line}`, which is no figure"))
+                    })?)),
                 },
                 Err(RecvTimeoutError::Timeout) if stop() => return Err(Trouble::Stopped),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -206,138 +175,22 @@ impl Task {
     }
 }
 
-/// A process that ends with this value.
+/// A process that ends with this value, after what it started.
 struct Ending(Child);
 
 impl Drop for Ending {
     fn drop(&mut self) {
+        let process = libc::pid_t::try_from(self.0.id()).ok();
+        if let (Ok(None), Some(process)) = (self.0.try_wait(), process) {
+            // SAFETY: the call takes no pointer, and the process is not reaped, so that the number is its own.
+            unsafe { libc::kill(process, libc::SIGTERM) };
+        }
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE && matches!(self.0.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(2));
+        }
         // Both fail only for a process that has gone, which is the goal.
         let _ = self.0.kill();
         let _ = self.0.wait();
-    }
-}
-
-/// Reads `figure NAME NANOSECONDS ROWS CHECK`.
-fn step(line: &str) -> Option<Step> {
-    let words: Vec<&str> = line.split(' ').collect();
-    let ["figure", name, time, rows, check] = words.as_slice() else {
-        return None;
-    };
-    let time = time
-        .parse::<f64>()
-        .ok()
-        .filter(|time| time.is_finite() && *time >= 0.0)?;
-    Some(Step {
-        name: name.replace('_', " "),
-        time: Nanos(time),
-        rows: rows.parse().ok()?,
-        check: (*check).to_owned(),
-    })
-}
-
-/// The body of a graph kernel: makes the graph, runs the trials, checks each, and writes its lines.
-///
-/// # Errors
-/// Its lines cannot be written: the process that reads them is gone.
-pub fn kernel(
-    application: Application,
-    scale: u32,
-    threads: u32,
-    trials: u32,
-    seed: u64,
-) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
-    let threads = threads.max(1) as usize;
-    let graph = Graph::kronecker(scale.clamp(1, LARGEST_SCALE), threads, seed);
-    writeln!(out, "version 2^{scale} vertices, {} arcs", graph.arcs())?;
-    let sources = graph.sources(trials as usize, seed);
-    for trial in 0..trials {
-        let began = Instant::now();
-        let (rows, check, wrong) = match (application, sources.get(trial as usize)) {
-            (Application::Bfs, Some(&source)) => {
-                let depths = graph.depths(source, threads);
-                let time = began.elapsed();
-                look(&mut out, trial)?;
-                let wrong = depths != graph.depths_serial(source);
-                let reached = depths.iter().filter(|&&depth| depth != UNREACHED).count();
-                let sum: u64 = depths
-                    .iter()
-                    .filter(|&&d| d != UNREACHED)
-                    .map(|&d| u64::from(d))
-                    .sum();
-                ((reached, time), sum.to_string(), wrong)
-            }
-            _ => {
-                let (scores, sweeps) = graph.pagerank(threads);
-                let time = began.elapsed();
-                look(&mut out, trial)?;
-                let wrong = graph.pagerank_error(&scores) >= TOLERANCE;
-                // Threads read scores of one sweep or the next, so that only the vertices are the same each time.
-                (
-                    (graph.vertices(), time),
-                    format!("after-{sweeps}-sweeps"),
-                    wrong,
-                )
-            }
-        };
-        let (rows, time) = rows;
-        if wrong {
-            writeln!(
-                out,
-                "wrong trial {} differs from the serial reference",
-                trial + 1
-            )?;
-        }
-        writeln!(
-            out,
-            "figure trial_{} {} {rows} {check}",
-            trial + 1,
-            time.as_nanos()
-        )?;
-        out.flush()?;
-    }
-    Ok(())
-}
-
-/// Waits until the places of its pages are read, once.
-fn look(out: &mut impl std::io::Write, trial: u32) -> std::io::Result<()> {
-    if trial > 0 {
-        return Ok(());
-    }
-    writeln!(out, "look")?;
-    out.flush()?;
-    std::io::stdin().read_line(&mut String::new()).map(drop)
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    #[test]
-    fn a_figure_is_read_and_garbage_is_none() {
-        let found = step("figure read_random 1500 7 28").unwrap();
-        assert_eq!(
-            (found.name.as_str(), found.time, found.rows),
-            ("read random", Nanos(1500.0), 7)
-        );
-        for odd in [
-            "",
-            "figure",
-            "figure a b 1 c",
-            "figure a -1 1 c",
-            "figure a 1 1",
-            "figure a 1 -1 c",
-        ] {
-            assert_eq!(step(odd), None, "{odd}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn no_line_is_too_odd(line in "(figure|wrong|.)?( [0-9.e-]{0,9}){0,5}") {
-            step(&line);
-        }
     }
 }

@@ -9,6 +9,9 @@ const LONGEST: usize = 64 << 20;
 /// The longest first line of an answer.
 const LONGEST_LINE: usize = 4096;
 
+/// The most names of a list.
+const MOST_KEYS: usize = 1 << 20;
+
 /// How a server is spoken to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
@@ -25,6 +28,8 @@ pub enum Answer<'a> {
     Value(&'a [u8]),
     /// The key has no value.
     Nothing,
+    /// Names of keys, still in the form of the protocol.
+    Keys(&'a [u8]),
     /// It was written.
     Stored,
     /// What the server refuses, in its words.
@@ -57,6 +62,28 @@ impl Protocol {
         out.extend_from_slice(b"\r\n");
     }
 
+    /// Puts a key into the sorted set of all keys, as YCSB's binding for Redis does.
+    pub fn index(self, key: u64, out: &mut Vec<u8>) {
+        let (name, score) = (values::name(key), key.to_string());
+        let _ = write!(
+            out,
+            "*4\r\n$4\r\nZADD\r\n$4\r\nkeys\r\n${}\r\n{score}\r\n${}\r\n{name}\r\n",
+            score.len(),
+            name.len()
+        );
+    }
+
+    /// Asks for so many keys in a row. Only Redis has a set of keys in order.
+    pub fn scan(self, key: u64, most: usize, out: &mut Vec<u8>) {
+        let (from, most) = (key.to_string(), most.to_string());
+        let _ = write!(
+            out,
+            "*7\r\n$13\r\nZRANGEBYSCORE\r\n$4\r\nkeys\r\n${}\r\n{from}\r\n$4\r\n+inf\r\n$5\r\nLIMIT\r\n$1\r\n0\r\n${}\r\n{most}\r\n",
+            from.len(),
+            most.len()
+        );
+    }
+
     /// Asks whether the server is there; any answer says so.
     pub fn hello(self) -> &'static [u8] {
         match self {
@@ -70,23 +97,20 @@ impl Protocol {
     /// # Errors
     /// In words: the bytes are no answer.
     pub fn read(self, bytes: &[u8]) -> Result<Option<(Answer<'_>, usize)>, String> {
-        let Some(end) = bytes
-            .windows(2)
-            .take(LONGEST_LINE)
-            .position(|two| two == b"\r\n")
-        else {
-            return if bytes.len() > LONGEST_LINE {
-                Err(odd(bytes))
-            } else {
-                Ok(None)
-            };
+        if self == Self::Resp && bytes.first() == Some(&b'*') {
+            return keys(bytes);
+        }
+        self.read_one(bytes)
+    }
+
+    fn read_one(self, bytes: &[u8]) -> Result<Option<(Answer<'_>, usize)>, String> {
+        let Some((line, whole)) = first_line(bytes)? else {
+            return Ok(None);
         };
-        let line = std::str::from_utf8(&bytes[..end]).map_err(|_| odd(bytes))?;
-        let whole = end + 2;
         let answer = match (self, line.split_at_checked(1)) {
             (Self::Resp, Some(("$", "-1"))) => Answer::Nothing,
             (Self::Resp, Some(("$", length))) => return value(bytes, whole, length, b"\r\n"),
-            (Self::Resp, Some(("+", _))) => Answer::Stored,
+            (Self::Resp, Some(("+" | ":", _))) => Answer::Stored,
             (Self::Resp, Some(("-", why))) => Answer::Refused(why),
             (Self::Text, _) => match line.split(' ').next() {
                 Some("VALUE") => {
@@ -128,6 +152,57 @@ fn value<'a>(
     Ok(Some((Answer::Value(&bytes[from..to]), end)))
 }
 
+/// The first line, with the number of its bytes.
+fn first_line(bytes: &[u8]) -> Result<Option<(&str, usize)>, String> {
+    let end = bytes
+        .windows(2)
+        .take(LONGEST_LINE)
+        .position(|two| two == b"\r\n");
+    match end {
+        None if bytes.len() > LONGEST_LINE => Err(odd(bytes)),
+        None => Ok(None),
+        Some(end) => {
+            let line = std::str::from_utf8(&bytes[..end]).map_err(|_| odd(bytes))?;
+            Ok(Some((line, end + 2)))
+        }
+    }
+}
+
+/// A list of names.
+fn keys(bytes: &[u8]) -> Result<Option<(Answer<'_>, usize)>, String> {
+    let Some((line, from)) = first_line(bytes)? else {
+        return Ok(None);
+    };
+    let count = line[1..].parse::<usize>().ok();
+    let count = count.filter(|&count| count <= MOST_KEYS);
+    let mut to = from;
+    for _ in 0..count.ok_or_else(|| odd(bytes))? {
+        match name(&bytes[to..])? {
+            Some((_, length)) => to += length,
+            None => return Ok(None),
+        }
+    }
+    Ok(Some((Answer::Keys(&bytes[from..to]), to)))
+}
+
+/// The first name of a list, with the number of its bytes.
+fn name(bytes: &[u8]) -> Result<Option<(&[u8], usize)>, String> {
+    match Protocol::Resp.read_one(bytes)? {
+        Some((Answer::Value(name), length)) => Ok(Some((name, length))),
+        Some(_) => Err(odd(bytes)),
+        None => Ok(None),
+    }
+}
+
+/// The names of [`Answer::Keys`].
+pub(super) fn names(mut bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    std::iter::from_fn(move || {
+        let (name, length) = name(bytes).ok().flatten()?;
+        bytes = &bytes[length..];
+        Some(name)
+    })
+}
+
 fn odd(bytes: &[u8]) -> String {
     let start = String::from_utf8_lossy(&bytes[..bytes.len().min(40)]);
     format!("the server answered {start:?}, which is no answer")
@@ -151,6 +226,12 @@ mod tests {
         assert_eq!(resp(b"$3\r\nab"), None);
         assert!(Protocol::Resp.read(b"$3\r\nabcd\r\n").is_err());
         assert!(Protocol::Resp.read(b"HTTP/1.1 400\r\n").is_err());
+        let list = b"*2\r\n$1\r\na\r\n$2\r\nbc\r\n";
+        let Some((Answer::Keys(bytes), 19)) = resp(list) else {
+            panic!("a list of two names");
+        };
+        assert_eq!(names(bytes).collect::<Vec<_>>(), [&b"a"[..], b"bc"]);
+        assert!((0..19).all(|part| resp(&list[..part]).is_none()));
         let text = |bytes| Protocol::Text.read(bytes).unwrap();
         assert_eq!(
             text(b"VALUE user1 0 3\r\nabc\r\nEND\r\n"),
@@ -189,7 +270,7 @@ mod tests {
         }
 
         #[test]
-        fn no_bytes_are_too_odd(bytes in proptest::collection::vec(prop_oneof![Just(b'$'), Just(b'\r'), Just(b'\n'), Just(b'9'), any::<u8>()], 0..60)) {
+        fn no_bytes_are_too_odd(bytes in proptest::collection::vec(prop_oneof![Just(b'$'), Just(b'*'), Just(b'\r'), Just(b'\n'), Just(b'9'), any::<u8>()], 0..60)) {
             for protocol in BOTH {
                 if let Ok(Some((_, used))) = protocol.read(&bytes) {
                     prop_assert!(used <= bytes.len() && used > 0);

@@ -11,6 +11,7 @@ use weir_model::workload::Application;
 
 use super::folder::Folder;
 use super::protocol::Protocol;
+use super::table::{How, entry};
 use super::{Trouble, Where, version};
 
 /// The longest time until it answers.
@@ -29,15 +30,57 @@ pub struct Server {
     _folder: Folder,
 }
 
-/// The program of an application, with the line that installs it.
-fn program(application: Application) -> (&'static str, &'static str, Protocol) {
-    match application {
-        Application::Memcached => ("memcached", "apt-get install memcached", Protocol::Text),
-        _ => (
-            "redis-server",
-            "apt-get install redis-server",
-            Protocol::Resp,
-        ),
+/// How a server is started and spoken to.
+#[derive(Debug)]
+pub struct Served {
+    named: &'static str,
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// Its arguments, of its threads and the bytes of its data.
+    arguments: fn(threads: u32, bytes: u64) -> Vec<String>,
+    /// The option of its socket.
+    socket: &'static str,
+}
+
+/// No file of the system's service is read or written.
+pub const REDIS: Served = Served {
+    named: "redis-server",
+    protocol: Protocol::Resp,
+    arguments: |_, _| {
+        let words = [
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--port",
+            "0",
+            "--daemonize",
+            "no",
+        ];
+        words.map(str::to_owned).to_vec()
+    },
+    socket: "--unixsocket",
+};
+
+/// Its memory is a quarter more than the data: items have headers, and slabs classes. It refuses to run as root without a
+/// name.
+pub const MEMCACHED: Served = Served {
+    named: "memcached",
+    protocol: Protocol::Text,
+    arguments: |threads, bytes| {
+        let mib = (bytes / 4 * 5).div_ceil(1 << 20).max(64);
+        let (threads, mib) = (threads.to_string(), mib.to_string());
+        let words = ["-U", "0", "-M", "-t", &threads, "-m", &mib, "-u", "root"];
+        words.map(str::to_owned).to_vec()
+    },
+    socket: "-s",
+};
+
+/// What serves an application.
+fn served(application: Application) -> Result<&'static Served, Trouble> {
+    match entry(application).how {
+        How::Server(served) => Ok(served),
+        _ => Err(Trouble::Request(format!("{application} is no server"))),
     }
 }
 
@@ -46,8 +89,8 @@ fn program(application: Application) -> (&'static str, &'static str, Protocol) {
 /// # Errors
 /// It is not installed.
 pub fn installed(application: Application) -> Result<String, Trouble> {
-    let (program, install, _) = program(application);
-    let said = version(Path::new(program), &["--version"], install)?;
+    let (served, install) = (served(application)?, entry(application).install);
+    let said = version(Path::new(served.named), &["--version"], install)?;
     // "Redis server v=7.0.15 sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=…"
     let words = said
         .split_whitespace()
@@ -66,43 +109,17 @@ impl Server {
         bytes: u64,
         place: &Where,
     ) -> Result<Self, Trouble> {
-        let (named, install, protocol) = program(application);
+        let (served, install) = (served(application)?, entry(application).install);
+        let named = served.named;
         let folder = Folder::make()?;
         let (socket, log) = (folder.socket()?, folder.path().join("log"));
         let failed = |error| Trouble::system(log.display(), error);
         let output = fs::File::create(&log).map_err(failed)?;
         let mut command = Command::new(named);
-        match application {
-            Application::Memcached => {
-                // A quarter more than the data: items have headers, and slabs classes.
-                let mib = (bytes / 4 * 5).div_ceil(1 << 20).max(64);
-                let (threads, mib) = (threads.to_string(), mib.to_string());
-                command
-                    .arg("-s")
-                    .arg(&socket)
-                    .args(["-U", "0", "-M", "-t", &threads, "-m", &mib]);
-                // It refuses to run as root without a name.
-                command.args(["-u", "root"]);
-            }
-            _ => {
-                // No file of the system's service is read or written.
-                command.args([
-                    "--save",
-                    "",
-                    "--appendonly",
-                    "no",
-                    "--port",
-                    "0",
-                    "--daemonize",
-                    "no",
-                ]);
-                command
-                    .arg("--unixsocket")
-                    .arg(&socket)
-                    .arg("--dir")
-                    .arg(folder.path());
-            }
-        }
+        command
+            .args((served.arguments)(threads, bytes))
+            .arg(served.socket)
+            .arg(&socket);
         let same = output.try_clone().map_err(failed)?;
         command
             .stdin(Stdio::null())
@@ -114,7 +131,7 @@ impl Server {
             child,
             socket,
             log,
-            protocol,
+            protocol: served.protocol,
             named,
             _folder: folder,
         };

@@ -8,7 +8,7 @@ except ImportError:
     print("lacks python3 has no module sqlite3: apt-get install python3", flush=True)
     sys.exit(0)
 
-size, record, _, trials = map(int, sys.argv[1:])
+size, record, trials = (int(sys.argv[n]) for n in (2, 3, 6))
 record = max(record, 24)
 # A key and the headers of the row and of its page take some 20 bytes; the fill in random order leaves pages two thirds full.
 rows = max(size * 2 // 3 // (record + 20), 100)

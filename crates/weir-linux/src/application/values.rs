@@ -10,6 +10,12 @@ pub fn name(key: u64) -> String {
     format!("user{key:012}")
 }
 
+/// The key of a name.
+pub(super) fn number(name: &[u8]) -> Option<u64> {
+    let digits = name.strip_prefix(b"user")?;
+    std::str::from_utf8(digits).ok()?.parse().ok()
+}
+
 /// Makes the value of a version of a key: both numbers, words drawn from them, and a checksum of all.
 pub fn make(key: u64, version: u32, length: usize, value: &mut Vec<u8>) {
     let start = value.len();

@@ -7,6 +7,7 @@
 
 mod application;
 mod embedded;
+mod hosted;
 mod library;
 mod population;
 mod read;
@@ -17,7 +18,8 @@ mod write;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use application::Application;
+pub use application::{Application, RealProgram};
+pub use hosted::{GROUPS, HOSTED, Hosted};
 pub use library::Workloads;
 pub use population::{Population, population};
 pub use requests::{Requests, Spread};
@@ -40,6 +42,9 @@ pub struct Workload {
     /// The real program that it describes, where a Linux host can run it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub application: Option<Application>,
+    /// Which of its variants it describes, where not the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub variant: Option<String>,
     /// Threads, each on a core of its own. They share the regions.
     pub threads: u32,
     /// The requests that it answers, if its work comes in requests.

@@ -108,6 +108,7 @@ fn point(of: Population, seed: u64, i: usize) -> Workload {
         assumed: None,
         threads: 1,
         application: None,
+        variant: None,
         requests: None,
         phases: (0..phases)
             .map(|n| phase(of, n, [&mut dice, &mut waits, &mut kinds]))

@@ -33,6 +33,7 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
             "source",
             "assumed",
             "application",
+            "variant",
             "requests",
             "phase",
         ],
@@ -41,17 +42,32 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
     let phases = list(root, "phase", MOST_PHASES, read_phase)?;
     let requests = (root.get("requests").and_then(|field| field.table()))
         .map(|table| read_requests(&table, &phases));
+    let application = (root.get("application"))
+        .and_then(|field| field.word(&Application::ALL, Application::name));
     Some(Workload {
         name,
         summary: needed("summary").unwrap_or_default(),
         source: needed("source").unwrap_or_default(),
         assumed: text(root, "assumed"),
-        application: (root.get("application"))
-            .and_then(|field| field.word(&Application::ALL, Application::name)),
+        application,
+        variant: variant(root, application),
         threads: number(root, FILE_KEYS, "threads").unwrap_or(1.0) as u32,
         requests,
         phases,
     })
+}
+
+/// A variant that the application has.
+fn variant(root: &Table<'_>, application: Option<Application>) -> Option<String> {
+    let said = text(root, "variant")?;
+    let known = application.map_or(&[][..], Application::variants);
+    if known.contains(&said.as_str()) {
+        return Some(said);
+    }
+    let message = format!("`{}` is no variant of its application", quote(&said));
+    let hint = application.map(|of| format!("{of} has {}", known.join(", ")));
+    root.wrong("variant", message, hint);
+    None
 }
 
 fn read_requests(table: &Table<'_>, phases: &[Phase]) -> Requests {

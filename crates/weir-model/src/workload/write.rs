@@ -43,6 +43,9 @@ impl Workload {
         if let Some(application) = self.application {
             let _ = writeln!(text, "application = \"{application}\"");
         }
+        if let Some(variant) = &self.variant {
+            let _ = writeln!(text, "variant = {}", quoted(variant));
+        }
         if self.threads != 1 {
             let _ = writeln!(text, "threads = {}", self.threads);
         }

@@ -13,23 +13,21 @@ mod record;
 mod source;
 
 mod application;
+mod listing;
 mod options;
 mod size;
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
-use serde::Serialize;
 use weir_lab::RunAlone;
-use weir_linux::application::program;
-use weir_model::workload::{Application, Region, Workload, Workloads};
+use weir_linux::application::table;
+use weir_model::workload::{Application, GROUPS, Hosted, RealProgram, Workload, Workloads};
 
+use self::listing::{list, show, show_hosted};
 use self::options::Real;
-use crate::context::{Context, Format};
-use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
+use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, print, to_csv, to_json, wrap};
 use crate::store::RunId;
 use crate::verbs::check_files;
 use crate::{driver, machine, studies};
@@ -77,21 +75,15 @@ enum What {
     Import(import::Args),
     /// Describe a command: run it under a tracer of its memory accesses.
     Record(record::Args),
-    /// Run a graph kernel as a process of its own.
+    /// Run one of Weir's own programs as a process of its own.
     #[command(hide = true)]
     Kernel {
-        /// `pagerank` or `bfs`.
+        /// Which.
         #[arg(value_parser = kernel)]
         kernel: Application,
-        /// Power of two of the vertices.
-        #[arg(long)]
-        scale: u32,
-        /// Threads.
-        #[arg(long)]
-        threads: u32,
-        /// How often it runs.
-        #[arg(long)]
-        trials: u32,
+        /// What it is given.
+        #[arg(allow_hyphen_values = true)]
+        arguments: Vec<String>,
     },
 }
 
@@ -112,23 +104,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let format = context.global.format;
     match &args.what {
         What::List => list(format),
-        What::Show { workload } => show(&find(workload)?, format),
+        What::Show { workload } => match Hosted::named(workload) {
+            Some(hosted) => show_hosted(hosted, format),
+            None => show(&find(workload)?, format),
+        },
         What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
         What::Import(args) => import::run(args, context),
         What::Record(args) => record::run(args, context),
         What::Run(args) => measure(&args.study, &args.real, context),
-        What::Kernel {
-            kernel,
-            scale,
-            threads,
-            trials,
-        } => Ok(program::kernel(
-            *kernel,
-            *scale,
-            *threads,
-            *trials,
-            context.global.seed,
-        )?),
+        What::Kernel { kernel, arguments } => Ok(table::run_kernel(*kernel, arguments)?),
     }
 }
 
@@ -144,7 +128,14 @@ pub fn find(named: &str) -> Result<Workload> {
     if named.ends_with(".toml") || named.contains('/') {
         return read(Path::new(named));
     }
-    let close = library.close_to(named);
+    if let Some(hosted) = Hosted::named(named) {
+        return Err(Failure::request(format!(
+            "`{}` has no description, so that no model runs it; `weir workload run` does on a host",
+            hosted.name
+        )));
+    }
+    let mut close = library.close_to(named);
+    close.extend(Hosted::close_to(named));
     let hint = if close.is_empty() {
         "`weir workload list` has them".to_owned()
     } else {
@@ -173,178 +164,54 @@ fn read(file: &Path) -> Result<Workload> {
     Workloads::check(&name, &text).map_err(|mistakes| Failure::request(mistakes.to_string()))
 }
 
-fn list(format: Format) -> Result<()> {
-    let library = Workloads::builtin();
-    let line = |w: &Workload| WorkloadLine {
-        name: w.name.clone(),
-        bytes: w.footprint().get(),
-        phases: w.phases.len(),
-        summary: w.summary.clone(),
-    };
-    let workloads: Vec<WorkloadLine> = library.list().iter().map(line).collect();
-    print(&match format {
-        Format::Json => to_json(&WorkloadsDocument {
-            schema: WorkloadsDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            workloads,
-        })?,
-        Format::Csv => to_csv(workloads)?,
-        Format::Table => {
-            let heads = [
-                Column::words("name"),
-                Column::number("memory"),
-                Column::words("what"),
-            ];
-            let mut table = Table::new(&heads);
-            for (line, work) in workloads.into_iter().zip(library.list()) {
-                table.row([line.name, work.footprint().to_string(), line.summary]);
-            }
-            table.to_string()
-        }
-    })
-}
-
-fn show(workload: &Workload, format: Format) -> Result<()> {
-    print(&match format {
-        Format::Json => to_json(&WorkloadDocument {
-            schema: WorkloadDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            workload: workload.clone(),
-        })?,
-        Format::Csv => to_csv(regions(workload))?,
-        Format::Table => page(workload),
-    })
-}
-
-/// A region as a row.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-struct RegionRow {
-    phase: String,
-    region: String,
-    bytes: u64,
-    order: &'static str,
-    share: f64,
-    element_bytes: u64,
-    stores: f64,
-    streams: u32,
-    dependent: f64,
-    mispredicted: f64,
-}
-
-fn regions(workload: &Workload) -> impl Iterator<Item = RegionRow> {
-    let of = |phase: &str, r: &Region| RegionRow {
-        phase: phase.to_owned(),
-        region: r.name.clone(),
-        bytes: r.bytes.get(),
-        order: r.order.name(),
-        share: r.share,
-        element_bytes: r.element.get(),
-        stores: r.stores,
-        streams: r.streams,
-        dependent: r.dependent,
-        mispredicted: r.mispredicted,
-    };
-    let rows = workload.phases.iter().flat_map(move |phase| {
-        let name = phase.name.clone();
-        phase.regions.iter().map(move |r| of(&name, r))
-    });
-    rows.collect::<Vec<_>>().into_iter()
-}
-
-fn page(workload: &Workload) -> String {
-    let mut text = format!("{}: {}\n", workload.name, workload.summary);
-    text.push_str(&wrap(&format!("from {}", workload.source), "", "  "));
-    if let Some(assumed) = &workload.assumed {
-        text.push_str(&wrap(&format!("assumed: {assumed}"), "", "  "));
-    }
-    if let Some(application) = workload.application {
-        let _ = writeln!(
-            text,
-            "application: {application}, which `weir workload run` runs on a host"
-        );
-    }
-    for phase in &workload.phases {
-        let _ = writeln!(
-            text,
-            "\n{}: {:.1} G instructions, CPI {} without memory, {} accesses in 1000",
-            phase.name,
-            phase.instructions as f64 / 1e9,
-            phase.cpi,
-            phase.apki
-        );
-        let _ = write!(
-            text,
-            "{} of the instructions after a load need it",
-            share(phase.slice)
-        );
-        if phase.vector > 0.0 {
-            let _ = write!(text, ", {} computes on vectors", share(phase.vector));
-        }
-        let _ = match phase.mispredicts {
-            0.0 => writeln!(text),
-            n => writeln!(text, ", {n} mispredicted branches in 1000"),
-        };
-        let heads = [
-            Column::words("region"),
-            Column::number("size"),
-            Column::words("order"),
-            Column::number("share"),
-            Column::number("stores"),
-            Column::words("more"),
-        ];
-        let mut table = Table::new(&heads);
-        for region in &phase.regions {
-            table.row([
-                region.name.clone(),
-                region.bytes.to_string(),
-                region.order.name().to_owned(),
-                share(region.share),
-                share(region.stores),
-                more(region),
-            ]);
-        }
-        let _ = write!(text, "{table}");
-    }
-    text
-}
-
-/// A share of a whole, in percent.
-fn share(of: f64) -> String {
-    format!("{:.0} %", of * 100.0)
-}
-
-/// Other properties of a region, if they differ from the defaults.
-fn more(region: &Region) -> String {
-    let mut parts = vec![format!("{} each", region.element)];
-    if region.streams > 1 {
-        parts.push(format!("{} streams", region.streams));
-    }
-    if region.dependent > 0.0 {
-        parts.push(format!("{} dependent", share(region.dependent)));
-    }
-    if let Some(by) = &region.indexed_by {
-        parts.push(format!("indexed by {by}"));
-    }
-    if region.mispredicted > 0.0 {
-        parts.push(format!("{} mispredicted", share(region.mispredicted)));
-    }
-    parts.join(", ")
-}
-
-/// A graph kernel by its name.
+/// A program by its name.
 fn kernel(name: &str) -> std::result::Result<Application, String> {
-    let known = Application::named(name);
-    known
-        .filter(|one| matches!(one, Application::PageRank | Application::Bfs))
-        .ok_or_else(|| format!("there is no graph kernel `{name}`"))
+    Application::named(name).ok_or_else(|| format!("there is no program `{name}`"))
+}
+
+/// What a host runs for a name or a file.
+fn real_program(named: &str) -> Result<Option<RealProgram>> {
+    Ok(match Hosted::named(named) {
+        Some(hosted) => Some(hosted.real()),
+        None => find(named)?.real(),
+    })
+}
+
+/// Runs the workloads of a group one after the other, each with those options that fit it.
+fn all_of(names: &[&str], args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
+    let mut first = None;
+    for name in names {
+        let args = RunAlone {
+            workload: (*name).to_owned(),
+            ..args.clone()
+        };
+        let fitting = real_program(name)?.map(|program| real.fitting(program.application));
+        let Err(why) = measure(&args, fitting.as_ref().unwrap_or(real), context) else {
+            continue;
+        };
+        if context.stop.requested() {
+            return Err(why);
+        }
+        // The first is told at the end.
+        match (&first, why.message()) {
+            (None, _) => first = Some(why.of(name)),
+            (Some(_), Some(text)) => say(&format!("weir: {name}: {text}")),
+            (Some(_), None) => {}
+        }
+    }
+    first.map_or(Ok(()), Err)
 }
 
 /// Runs a workload, keeps and prints what it cost.
 fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
-    let workload = find_for(&args.workload, args.threads)?;
-    if let (Some(application), true) = (workload.application, machine::is_real(&context.global.on))
-    {
-        return application::run(args, real, &workload, application, context);
+    if machine::is_real(&context.global.on) {
+        let group = GROUPS.iter().find(|(name, _, _)| *name == args.workload);
+        if let Some((_, _, names)) = group {
+            return all_of(names, args, real, context);
+        }
+        if let Some(program) = real_program(&args.workload)? {
+            return application::run(args, real, program, context);
+        }
     }
     real.refuse()?;
     let chosen = machine::choose(&context.global.on)?;

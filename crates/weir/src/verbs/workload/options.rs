@@ -1,5 +1,6 @@
 //! The options of real applications, and which of them fit which application.
 
+use weir_linux::application::table::entry;
 use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::Application;
 
@@ -19,15 +20,12 @@ pub struct Real {
     /// Size of the data [default: what the workload describes, or half of the free memory].
     #[arg(long, value_name = "SIZE")]
     pub(super) size: Option<Bytes>,
-    /// Time of a figure of a server [default: 10 s].
+    /// Time of a figure of what answers requests [default: 10 s].
     #[arg(long = "for", value_name = "TIME")]
     pub(super) lasts: Option<Nanos>,
     /// Connections to a server [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) connections: Option<u32>,
-    /// Requests are for the newest keys, and writes insert, as in YCSB D.
-    #[arg(long)]
-    pub(super) newest: bool,
     /// How often a program with a run time runs [default: 3].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(super) repeat: Option<u32>,
@@ -54,7 +52,6 @@ impl Real {
             ("--size", self.size.is_some()),
             ("--for", self.lasts.is_some()),
             ("--connections", self.connections.is_some()),
-            ("--newest", self.newest),
             ("--repeat", self.repeat.is_some()),
         ];
         self.refused(
@@ -81,15 +78,33 @@ impl Real {
         }
         let given = [
             ("--rate", !self.rate.is_empty()),
-            ("--for", self.lasts.is_some()),
             ("--connections", self.connections.is_some()),
-            ("--newest", self.newest),
+            ("--for", self.lasts.is_some() && !entry(application).lasts),
         ];
         self.refused(&given, "is of servers that answer requests")
     }
 
+    /// Those that fit an application, for one of a group.
+    pub(super) fn fitting(&self, application: Application) -> Self {
+        let mut fits = self.clone();
+        if application.is_server() {
+            fits.repeat = None;
+        } else {
+            fits.rate.clear();
+            fits.connections = None;
+            fits.lasts = self.lasts.filter(|_| entry(application).lasts);
+        }
+        fits
+    }
+
     pub(super) fn connections(&self) -> u32 {
         self.connections.unwrap_or(16)
+    }
+
+    /// How long a figure lasts.
+    pub(super) fn seconds(&self) -> f64 {
+        self.lasts
+            .map_or(10.0, |lasts| lasts.as_secs().clamp(0.01, 86_400.0))
     }
 
     pub(super) fn trials(&self) -> u32 {

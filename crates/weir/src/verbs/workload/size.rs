@@ -5,7 +5,7 @@ use weir_linux::memory::free_memory;
 use weir_model::tenant::Placement;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
-use weir_model::workload::{Application, Workload};
+use weir_model::workload::RealProgram;
 
 use super::options::Real;
 use crate::failure::{Failure, Result};
@@ -24,22 +24,15 @@ const LEAST: Bytes = Bytes(1 << 20);
 /// They do not fit into the free memory.
 pub(super) fn size(
     real: &Real,
-    workload: &Workload,
-    application: Application,
+    program: &RealProgram,
     host: &System,
     topology: &Topology,
     placements: &[Placement],
 ) -> Result<(Bytes, Option<String>)> {
-    let record = workload
-        .data()
-        .map_or(values::LEAST as u64, |data| data.element.get())
-        .max(1);
-    let described = match (application.is_server(), workload.data()) {
-        (true, Some(data)) => data.bytes,
-        _ => workload.footprint(),
-    };
+    let record = program.record.get().max(values::LEAST as u64);
+    let described = program.bytes;
     // What the data take with all that belongs to them, in memory.
-    let factor = match application.is_server() {
+    let factor = match program.application.is_server() {
         true => (record + PER_RECORD) as f64 / record as f64,
         false => 1.0,
     };
