@@ -11,7 +11,7 @@
 //!   [`clock`] keep them on a core and time them; [`prefetch`] switches the prefetchers while they run;
 //!   [`micro`] has the loops of calibration; [`storage`] sends requests to a device with `fio`; [`resctrl`]
 //!   divides the last-level cache between tenants.
-//!   [`piped`] reads what other programs write while they run, and ends them.
+//!   [`piped`] reads what other programs write while they run, and ends them; [`tracer`] has those that tell of accesses.
 //! - **Steering.** [`tiering`] counts what the kernel promotes and demotes. [`steer`] measures which tenants load which
 //!   tier, limits tenants of this host, sets the kernel's tiering, and restores everything.
 //!
@@ -43,6 +43,7 @@ pub mod steer;
 pub mod storage;
 pub mod tiering;
 pub mod topology;
+pub mod tracer;
 
 pub use machine::{LinuxTestbed, Options};
 pub use root::{Reading, Root};

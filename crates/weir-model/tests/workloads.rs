@@ -46,7 +46,11 @@ fn there_are_presets_enough_and_each_says_where_it_comes_from() {
         };
         library.list().iter().filter(has).count()
     };
-    assert!(Order::ALL.into_iter().all(|order| of(order) >= 3));
+    // Cycles are only found in traces.
+    let presets = Order::ALL
+        .into_iter()
+        .filter(|order| *order != Order::Cycle);
+    assert!(presets.map(of).all(|presets| presets >= 3));
 }
 
 /// A table of keys as `docs/workloads.md` has it.

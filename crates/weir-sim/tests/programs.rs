@@ -245,6 +245,58 @@ fn a_chase_slows_down_as_latencies_do_and_a_list_in_order_far_less() {
 }
 
 #[test]
+fn a_list_that_is_walked_again_costs_what_a_chase_does_where_it_fits_no_cache_and_more_where_half_of_it_does()
+ {
+    let walked = |order, bytes| {
+        let work = changed("chase", |region| {
+            region.order = order;
+            region.dependent = 1.0;
+            region.bytes = bytes;
+        });
+        counts(&work, "cxl0", false)
+    };
+    let cpi = |order, bytes| walked(order, bytes).cpi();
+    let large = Bytes::gib(4);
+    let ratio = cpi(Order::Cycle, large) / cpi(Order::Chase, large);
+    assert!((ratio - 1.0).abs() < 0.03, "{ratio}");
+    // LRU keeps nothing of a cycle that is larger than the cache, and a part of lines that are drawn.
+    let halves = Bytes::mib(400);
+    let ratio = cpi(Order::Cycle, halves) / cpi(Order::Chase, halves);
+    assert!(ratio > 1.2, "{ratio}");
+    let small = Bytes::mib(1);
+    assert!(walked(Order::Cycle, small).of(Counter::StallsL3Miss) < 0.01);
+}
+
+#[test]
+fn lines_that_are_modified_are_read_once_and_written_back_once() {
+    let counted = |stores: f64, modifies: f64| {
+        let work = changed("chase", |region| {
+            (region.order, region.dependent) = (Order::Random, 0.0);
+            (region.stores, region.modifies) = (stores, modifies);
+            region.bytes = Bytes::gib(4);
+        });
+        let mut machine = SimMachine::new(&bed(MACHINE), 3);
+        machine.start(&[tenant(&work, "dram", false)]).unwrap();
+        machine.observe(Nanos(200_000.0)).unwrap();
+        let seen = machine.observe(Nanos(400_000.0)).unwrap();
+        let lines = |counter| seen.counters.get(counter).unwrap() as f64;
+        lines(Counter::CasWr) / lines(Counter::CasRd)
+    };
+    let (read, modified, half, stored) = (
+        counted(0.0, 0.0),
+        counted(0.0, 1.0),
+        counted(0.0, 0.5),
+        counted(1.0, 0.0),
+    );
+    assert!(read < 0.02, "{read}");
+    assert!(
+        (modified - stored).abs() < 0.1 && modified > 0.8,
+        "{modified} {stored}"
+    );
+    assert!((half / modified - 0.5).abs() < 0.06, "{half} {modified}");
+}
+
+#[test]
 fn late_prefetches_show_in_l2_or_in_the_last_level_cache() {
     // Skylake: L2. Emerald Rapids, whose streamer goes on into the last-level cache: there (SupMario section
     // 4.4). No parameter says so.

@@ -32,6 +32,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         skew: 0.99,
         dependent: 0.0,
         indexed_by: None,
+        modifies: 0.0,
         mispredicted: 0.0,
     };
     Workload {
@@ -41,6 +42,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         assumed: None,
         threads,
         application: None,
+        variant: None,
         requests: Some(requests),
         phases: vec![Phase {
             name: "one".into(),

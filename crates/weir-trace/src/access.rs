@@ -18,6 +18,9 @@ pub trait Sink {
     /// So many instructions began.
     fn instructions(&mut self, count: u64);
 
+    /// What follows is of the thread with this number.
+    fn thread(&mut self, _: u64) {}
+
     /// An access of the latest instruction; whether it left L1.
     fn access(&mut self, access: Access) -> bool;
 }

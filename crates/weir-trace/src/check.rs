@@ -3,11 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::units::Bytes;
-use weir_model::workload::Workload;
+use weir_model::workload::{Region, Workload};
 
 use crate::describe::{Description, Origin};
 use crate::granule::Granule;
 use crate::replay::{APART, Replay};
+use crate::segments::Segment;
 use crate::watch::Watch;
 
 /// Accesses of a replay, at most.
@@ -114,36 +115,40 @@ pub fn check(
     seed: u64,
     mut go_on: impl FnMut(f64) -> bool,
 ) -> Option<Imported> {
-    let wanted = description.accesses as u64;
-    let most = wanted.clamp(1, MOST);
-    let phase = &description.workload.phases[0];
-    let mut replay = Replay::new(phase, seed);
-    let mut again = Watch::new();
+    let wanted: f64 = description.accesses.iter().sum();
+    let most = wanted.clamp(1.0, MOST as f64);
+    let mut replay = Replay::new(&description.workload, seed);
+    let mut again = Watch::whole();
     // Caches are as warm as those of the trace.
     let cold = 1.0 - watch.profiled().0 as f64 / watch.accesses().max(1) as f64;
-    let cold = (most as f64 * cold) as u64;
+    let cold = (most * cold) as u64;
     if cold > 0 {
         again.begin_window(true);
     }
-    let mut done = 0;
+    let (mut done, mut upto) = (0, 0.0);
     let mut next = LOOK;
-    while done < most {
-        if done >= cold {
-            again.warmed();
-        }
-        done += replay.step(&mut again);
-        if done >= next {
-            next += LOOK;
-            if !go_on(done as f64 / most as f64) {
-                return None;
+    for (phase, accesses) in description.accesses.iter().enumerate() {
+        replay.begin(phase);
+        upto += accesses * most / wanted.max(1.0);
+        while (done as f64) < upto {
+            if done >= cold {
+                again.warmed();
+            }
+            done += replay.step(&mut again);
+            if done >= next {
+                next += LOOK;
+                if !go_on(done as f64 / most) {
+                    return None;
+                }
             }
         }
     }
     again.end();
-    let windows = watch.accesses() as f64 / watch.length();
+    let (_, whole) = watch.segments();
+    let windows = whole.windows as f64;
     let all = (
         description.instructions * windows,
-        done as f64 / phase.apki * 1000.0,
+        again.instructions() as f64,
     );
     let warm = |watch: &Watch| watch.profiled().0 as f64 / watch.accesses().max(1) as f64;
     let instructions = (
@@ -167,7 +172,7 @@ pub fn check(
     let beyond = watch.profile().misses(crate::l1::LINES);
     Some(Imported {
         misses: SIZES.iter().map(miss).collect(),
-        regions: uses(&again, description, windows),
+        regions: uses(&again.segments().1, description, windows),
         workload: description.workload.clone(),
         of: origin.of.clone(),
         format: origin.format.name().into(),
@@ -178,23 +183,23 @@ pub fn check(
             0
         },
         looked_at_pct: looked_at * 100.0,
-        l1_pct: 100.0 * (1.0 - beyond / watch.profile().total().max(1.0)),
+        l1_pct: 100.0 * (1.0 - beyond / watch.profile().accesses.max(1) as f64),
         lines_each: watch.weight(),
         replayed: done,
-        replayed_pct: 100.0 * (done as f64 / wanted.max(1) as f64).min(1.0),
+        replayed_pct: 100.0 * (done as f64 / wanted.max(1.0)).min(1.0),
     })
 }
 
-fn uses(again: &Watch, description: &Description, windows: f64) -> Vec<RegionUse> {
-    let (granules, _) = again.granules();
+fn uses(again: &Segment, description: &Description, windows: f64) -> Vec<RegionUse> {
+    let (granules, _) = again.granules.sorted();
+    let memory = description.workload.memory();
     let mut described: Vec<Granule> = vec![Granule::default(); description.parts.len()];
     for (from, granule) in granules {
         let region = (from / APART) as usize;
-        let part = region
-            .checked_sub(1)
-            .and_then(|region| description.of.get(region));
-        if let Some(&part) = part {
-            described[part].merge(granule);
+        let name = region.checked_sub(1).and_then(|at| memory.get(at));
+        let of = name.and_then(|(name, _)| description.of.iter().find(|(one, _)| one == name));
+        if let Some((_, part)) = of {
+            described[*part].merge(granule);
         }
     }
     let total =
@@ -208,19 +213,18 @@ fn uses(again: &Watch, description: &Description, windows: f64) -> Vec<RegionUse
     let written = |granule: &Granule| {
         100.0 * (granule.written as f64 / granule.visits.max(1) as f64).min(1.0)
     };
-    let regions = &description.workload.phases[0].regions;
+    let regions = description.workload.phases.iter();
+    let regions: Vec<&Region> = regions.flat_map(|phase| &phase.regions).collect();
     let row = |n: usize| {
         let (part, found) = (&description.parts[n], &described[n]);
-        let own = || {
-            (regions.iter().zip(&description.of))
-                .filter(move |(_, of)| **of == n)
-                .map(|(r, _)| r)
-        };
+        let is_own = |region: &&&Region| description.of.contains(&(region.name.clone(), n));
+        let own = || regions.iter().filter(is_own);
         let mut orders: Vec<&str> = own().map(|region| region.order.name()).collect();
+        orders.sort_unstable();
         orders.dedup();
         let name = own().next().map_or("", |region| region.name.as_str());
         RegionUse {
-            region: name.strip_suffix("-hot").unwrap_or(name).to_owned(),
+            region: name.to_owned(),
             address: format!("{:x}", part.from),
             order: orders.join("+"),
             trace_touched: touched(&part.all, windows),

@@ -66,8 +66,23 @@ pub struct Times {
 impl Times {
     /// What was noted of memory, a window of a trace.
     pub fn of(noted: &Granule, windows: f64, length: f64, cut: f64) -> Self {
+        // All visits are counted, the times only of lines that are kept. Popular lines decide most of the difference, and
+        // theirs are short (the correction of SHARDS).
+        let known = noted.beyond_l1();
+        let mut more = noted.visits as f64 - known;
+        let mut uses = noted.times.map(f64::from);
+        let shortest = range_of(cut as u64);
+        for (range, uses) in uses.iter_mut().enumerate().skip(shortest) {
+            let taken = more.max(-*uses);
+            *uses += taken;
+            more -= taken;
+            debug_assert!(range < TIMES);
+            if more >= 0.0 {
+                break;
+            }
+        }
         let ranges = (0..TIMES).map(|range| {
-            let uses = f64::from(noted.times[range]) / windows;
+            let uses = uses[range] / windows;
             (begin_of(range), begin_of(range + 1), uses)
         });
         Self {
@@ -92,6 +107,27 @@ impl Times {
         };
         debug_assert!(from < TIMES);
         self.first + self.ranges.iter().map(part).sum::<f64>()
+    }
+
+    /// The variance of the logarithms of times within so many groups; without bounds where few lines come again.
+    pub fn spread(&self, count: usize) -> f64 {
+        let seen = self.centres();
+        let uses: f64 = seen.iter().map(|(_, uses)| uses).sum();
+        if uses < self.first / 2.0 || uses <= 0.0 {
+            return f64::INFINITY;
+        }
+        let groups = groups(&seen, count);
+        let apart = |time: f64| {
+            let all = groups.iter().map(|(mean, _)| (time / mean).ln().powi(2));
+            all.fold(f64::INFINITY, f64::min)
+        };
+        seen.iter().map(|&(time, n)| apart(time) * n).sum::<f64>() / uses
+    }
+
+    /// The middle of each range, and its uses.
+    fn centres(&self) -> Vec<(f64, f64)> {
+        let middle = |&(begin, end, uses): &(f64, f64, f64)| ((begin * end).sqrt(), uses);
+        self.ranges.iter().map(middle).collect()
     }
 
     /// All of them.
@@ -194,10 +230,7 @@ pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
 /// At most so many cycles, and what is passed only once, the last.
 pub fn cycles(times: &Times, count: usize) -> Vec<Component> {
     let length = times.length;
-    let seen: Vec<(f64, f64)> = (times.ranges.iter())
-        .map(|&(begin, end, uses)| ((begin * end).sqrt(), uses))
-        .collect();
-    let groups = groups(&seen, count);
+    let groups = groups(&times.centres(), count);
     let mut all: Vec<Component> = groups
         .into_iter()
         .map(|(time, uses)| {

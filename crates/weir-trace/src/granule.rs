@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use crate::l1::Noted;
 use crate::reuse::OfLine;
 
 /// Granules that are told apart; with more, they become twice as large.
@@ -29,6 +30,8 @@ pub struct Granule {
     /// Accesses that left L1, and lines that were stored to in L1.
     pub visits: u64,
     pub written: u64,
+    /// Those of the latter whose first access in L1 was a load.
+    pub modified: u64,
     /// Visits whose line follows the one before, and the lines between them.
     pub follows: u64,
     pub steps: u64,
@@ -53,6 +56,7 @@ impl Default for Granule {
             bytes: 0,
             visits: 0,
             written: 0,
+            modified: 0,
             follows: 0,
             steps: 0,
             dependent: 0,
@@ -80,6 +84,15 @@ pub fn begin_of(range: usize) -> f64 {
 }
 
 impl Granule {
+    /// Adds what was noted of a line.
+    #[inline]
+    pub fn note(&mut self, noted: &Noted) {
+        self.accesses += u64::from(noted.accesses);
+        self.stores += u64::from(noted.stores);
+        self.uses += u64::from(noted.uses);
+        self.bytes += u64::from(noted.bytes);
+    }
+
     /// Notes from which granule an address was loaded.
     pub fn loaded_from(&mut self, here: u64, from: u64) {
         if here == from {
@@ -102,6 +115,7 @@ impl Granule {
         self.bytes += other.bytes;
         self.visits += other.visits;
         self.written += other.written;
+        self.modified += other.modified;
         self.follows += other.follows;
         self.steps += other.steps;
         self.dependent += other.dependent;
@@ -122,7 +136,7 @@ impl Granule {
 }
 
 /// All granules.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Granules {
     shift: u32,
     places: HashMap<u64, u32, BuildHasherDefault<OfLine>>,
@@ -192,12 +206,30 @@ impl Granules {
         }
     }
 
-    /// By address: the first of each, and what was noted.
-    pub fn sorted(&self) -> Vec<(u64, &Granule)> {
+    /// Adds those of another stretch.
+    pub fn merge(&mut self, other: &Granules) {
+        for (&key, granule) in other.keys.iter().zip(&other.all) {
+            while self.shift < other.shift {
+                self.coarsen();
+            }
+            let address = key << other.shift;
+            self.at(address);
+            let shift = self.shift;
+            let mine = self.at(address);
+            let votes = mine.index_votes;
+            mine.merge(granule);
+            if mine.index_votes != votes {
+                mine.index = (granule.index << other.shift) >> shift;
+            }
+        }
+    }
+
+    /// By address: the first of each, and what was noted; and the bytes of one.
+    pub fn sorted(&self) -> (Vec<(u64, &Granule)>, u64) {
         let mut all: Vec<(u64, &Granule)> = (self.keys.iter().zip(&self.all))
             .map(|(key, granule)| (key << self.shift, granule))
             .collect();
         all.sort_unstable_by_key(|(from, _)| *from);
-        all
+        (all, 1 << self.shift)
     }
 }

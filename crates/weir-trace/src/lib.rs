@@ -4,6 +4,8 @@
 //! |---|---|
 //! | [`decode`] | formats: bytes become accesses |
 //! | [`reuse`] | how many other lines are used before a line is used again, in constant memory |
+//! | [`profile`] | accesses by this number |
+//! | [`segments`] | stretches in each of which the program does the same |
 //! | [`watch`] | everything that is noted of a stream of accesses, by parts of the address space |
 //! | [`regions`] | parts of the address space that are used alike |
 //! | [`fit`] | memory of which sizes is reused after the times that were seen |
@@ -16,17 +18,21 @@
 //! are compiled for size.
 
 pub mod access;
+mod candidates;
 pub mod check;
 pub mod decode;
 pub mod describe;
 pub mod fit;
 mod granule;
 mod l1;
+mod order;
 mod outcome;
+pub mod profile;
 pub mod regions;
 pub mod replay;
 pub mod reuse;
 mod runs;
+pub mod segments;
 pub mod watch;
 
 pub use access::{Access, Sink};

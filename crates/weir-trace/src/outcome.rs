@@ -17,6 +17,21 @@ impl Imported {
         self.misses.iter().filter(is_one)
     }
 
+    /// The largest difference of misses in caches of the sizes that matter and of touched memory, in percent.
+    pub fn off(&self) -> f64 {
+        let all = self.regions.iter().filter(|row| row.region == "all");
+        let touched =
+            all.map(|row| off(row.trace_touched.0 as f64, row.described_touched.0 as f64));
+        touched.fold(self.worst(), |worst, off| {
+            worst.max(off.unwrap_or(0.0).abs())
+        })
+    }
+
+    /// Whether that is more than a description should have.
+    pub fn is_off(&self) -> bool {
+        self.off() > NEAR
+    }
+
     /// The largest difference of misses in caches of the sizes that matter, in percent.
     fn worst(&self) -> f64 {
         let far = self

@@ -23,6 +23,8 @@ pub struct Part {
     pub to: u64,
     /// The bytes in which something was touched.
     pub span: u64,
+    /// The stretches of addresses that it has, from the first to behind the last.
+    pub ranges: Vec<(u64, u64)>,
     /// What was noted of it.
     pub all: Granule,
     /// How many parts it is made of.
@@ -43,6 +45,7 @@ impl Part {
             from,
             to,
             span: to - from,
+            ranges: vec![(from, to)],
             all,
             parts: 1,
         }
@@ -52,8 +55,26 @@ impl Part {
         self.from = self.from.min(other.from);
         self.to = self.to.max(other.to);
         self.span += other.span;
+        self.ranges.extend(&other.ranges);
         self.all.merge(&other.all);
         self.parts += other.parts;
+    }
+
+    /// The same addresses with what was noted of them elsewhere.
+    pub fn within(&self, granules: &[(u64, &Granule)], size: u64) -> Self {
+        let mut all = Granule::default();
+        for &(from, to) in &self.ranges {
+            // Granules may be of another size there.
+            let first = granules.partition_point(|(at, _)| at + size / 2 < from);
+            let here = granules[first..]
+                .iter()
+                .take_while(|(at, _)| at + size / 2 < to);
+            here.for_each(|(_, granule)| all.merge(granule));
+        }
+        Self {
+            all,
+            ..self.clone()
+        }
     }
 
     /// Share of its visits whose line follows the one before.

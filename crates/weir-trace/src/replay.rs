@@ -4,7 +4,7 @@
 //! overlaps and what waits is the matter of a machine's model.
 
 use weir_model::units::LINE_BYTES;
-use weir_model::workload::{Order, Phase, Region};
+use weir_model::workload::{Order, Phase, Region, Workload};
 
 use crate::access::{Access, Sink};
 use crate::reuse::hash;
@@ -23,22 +23,31 @@ struct Part {
     accesses: u64,
     stride: u64,
     stores: f64,
+    modifies: f64,
     skew: f64,
     scatter: u64,
     cursors: Vec<u64>,
     turn: usize,
 }
 
-/// Draws the accesses of a phase.
+/// A phase at work.
 #[derive(Debug)]
-pub struct Replay {
+struct Running {
     parts: Vec<Part>,
     /// The share up to each part, of elements.
     up_to: Vec<f64>,
+    /// Instructions of an access.
+    each: f64,
+}
+
+/// Draws the accesses of a workload.
+#[derive(Debug)]
+pub struct Replay {
+    phases: Vec<Running>,
+    now: usize,
     drawn: u64,
     seed: u64,
     instructions: f64,
-    each: f64,
 }
 
 fn part(number: usize, region: &Region) -> Part {
@@ -69,6 +78,7 @@ fn part(number: usize, region: &Region) -> Part {
         accesses,
         stride,
         stores: region.stores,
+        modifies: region.modifies,
         skew: region.skew,
         scatter,
         cursors: (0..streams).map(|n| elements / streams * n).collect(),
@@ -84,10 +94,14 @@ fn divisor(mut a: u64, mut b: u64) -> u64 {
 }
 
 impl Part {
+    fn scattered(&self, element: u64) -> u64 {
+        (u128::from(element) * u128::from(self.scatter) % u128::from(self.elements)) as u64
+    }
+
     /// The element whose turn it is.
     fn next(&mut self, unit: f64) -> u64 {
         match self.order {
-            Order::Sequential | Order::Fresh => {
+            Order::Sequential | Order::Fresh | Order::Cycle => {
                 self.turn = (self.turn + 1) % self.cursors.len();
                 let streams = self.cursors.len() as u64;
                 let run = self.elements / streams;
@@ -95,10 +109,13 @@ impl Part {
                 let cursor = &mut self.cursors[self.turn];
                 let element = *cursor;
                 *cursor += 1;
-                if self.order == Order::Sequential && *cursor >= from + run {
+                if self.order != Order::Fresh && *cursor >= from + run {
                     *cursor = from;
                 }
-                element
+                match self.order {
+                    Order::Cycle => self.scattered(element),
+                    _ => element,
+                }
             }
             Order::Zipf => {
                 let (low, high) = (0.5, self.elements as f64 + 0.5);
@@ -111,7 +128,7 @@ impl Part {
                     }
                 };
                 let rank = ((rank - 0.5) as u64).min(self.elements - 1);
-                (u128::from(rank) * u128::from(self.scatter) % u128::from(self.elements)) as u64
+                self.scattered(rank)
             }
             Order::Random | Order::Chase => {
                 ((unit * self.elements as f64) as u64).min(self.elements - 1)
@@ -121,27 +138,38 @@ impl Part {
 }
 
 impl Replay {
-    /// A phase from its start.
-    pub fn new(phase: &Phase, seed: u64) -> Self {
-        let parts: Vec<Part> = phase
-            .regions
-            .iter()
-            .enumerate()
-            .map(|(n, r)| part(n, r))
-            .collect();
-        let mut sum = 0.0;
-        let up_to = (phase.regions.iter().zip(&parts)).map(|(region, part)| {
-            sum += region.share / part.accesses as f64;
-            sum
-        });
+    /// A workload from its start.
+    pub fn new(workload: &Workload, seed: u64) -> Self {
+        let memory = workload.memory();
+        let running = |phase: &Phase| {
+            let of = |region: &Region| {
+                let at = memory.iter().position(|(name, _)| *name == region.name);
+                part(at.unwrap_or(0), region)
+            };
+            let parts: Vec<Part> = phase.regions.iter().map(of).collect();
+            let mut sum = 0.0;
+            let up_to = (phase.regions.iter().zip(&parts)).map(|(region, part)| {
+                sum += region.share / part.accesses as f64;
+                sum
+            });
+            Running {
+                up_to: up_to.collect(),
+                parts,
+                each: 1000.0 / phase.apki,
+            }
+        };
         Self {
-            up_to: up_to.collect(),
-            parts,
+            phases: workload.phases.iter().map(running).collect(),
+            now: 0,
             drawn: 0,
             seed: hash(seed),
             instructions: 0.0,
-            each: 1000.0 / phase.apki,
         }
+    }
+
+    /// Goes to a phase.
+    pub fn begin(&mut self, phase: usize) {
+        self.now = phase.min(self.phases.len() - 1);
     }
 
     fn unit(&mut self) -> f64 {
@@ -149,34 +177,35 @@ impl Replay {
         (hash(self.seed ^ self.drawn) >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The accesses of the next element; how many these are.
+    /// The accesses of the next element; how many these are, without stores to what was just loaded.
     pub fn step(&mut self, sink: &mut impl Sink) -> u64 {
-        let all = self.up_to.last().copied().unwrap_or(0.0);
-        let place = self.unit() * all;
-        let unit = self.unit();
-        let at = self.up_to.partition_point(|&up_to| up_to <= place);
-        let Some(part) = self.parts.get_mut(at) else {
+        let (unit, other) = (self.unit(), self.unit());
+        let phase = &mut self.phases[self.now];
+        let place = unit * phase.up_to.last().copied().unwrap_or(0.0);
+        let at = phase.up_to.partition_point(|&up_to| up_to <= place);
+        let each = phase.each;
+        let Some(part) = phase.parts.get_mut(at) else {
             return 1;
         };
-        let element = part.next(unit);
-        let (address, bytes, accesses, stores) = (
-            part.base + element * part.stride,
-            part.access,
-            part.accesses,
-            part.stores,
-        );
+        let element = part.next(other);
+        let (address, accesses) = (part.base + element * part.stride, part.accesses);
+        let (bytes, stores, modifies) = (part.access, part.stores, part.modifies);
         for n in 0..accesses {
-            self.instructions += self.each;
+            self.instructions += each;
             let whole = self.instructions as u64;
             self.instructions -= whole as f64;
             sink.instructions(whole);
-            let store = stores > 0.0 && self.unit() < stores;
-            sink.access(Access {
+            let mut access = Access {
                 address: address + n * LINE_BYTES,
                 bytes,
-                store,
+                store: stores > 0.0 && self.unit() < stores,
                 from: None,
-            });
+            };
+            sink.access(access);
+            if modifies > 0.0 && !access.store && self.unit() < modifies {
+                access.store = true;
+                sink.access(access);
+            }
         }
         accesses
     }

@@ -187,7 +187,7 @@ fn trace() {
                     has_dependences: decoder.has_dependences(),
                     cpi: 0.5,
                 };
-                if let Ok(described) = weir_trace::describe::describe(&watch, &origin) {
+                if let Ok(described) = weir_trace::describe::describe(&watch, &origin, true) {
                     let text = described.workload.to_toml(&described.remarks);
                     Workloads::check("a.toml", &text).unwrap_or_else(|error| panic!("{error}"));
                     let _ = weir_trace::check::check(&watch, &described, &origin, 1.0, 1, |_| true);

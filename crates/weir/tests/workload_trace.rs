@@ -221,40 +221,41 @@ fn standard_input_is_read() {
 
 #[test]
 fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
-    let place = Place::new();
-    if !installed("valgrind") {
-        place
-            .run("workload record -- true")
-            .refuses(3, &["apt-get install valgrind"]);
-        return;
-    }
-    let done = place
-        .run("workload record -o sum.toml -- sh -c true")
-        .expect(0);
-    assert!(
-        done.err().contains("1000 to 3000 times slower"),
-        "{}",
-        done.err()
-    );
-    assert!(text(&place.path("sum.toml")).contains("sh -c true, from a trace"));
-    let began = Instant::now();
-    let endless = [
-        "workload",
-        "record",
-        "--for",
-        "2s",
-        "-o",
-        "endless.toml",
-        "--",
-        "sh",
-        "-c",
-        "while :; do :; done",
+    let tracers = [
+        ("qemu", "qemu-x86_64", "qemu-user", "30 to 300 times slower"),
+        (
+            "lackey",
+            "valgrind",
+            "valgrind",
+            "1000 to 3000 times slower",
+        ),
     ];
-    place.run(&endless[..]).expect(0);
-    assert!(began.elapsed() < Duration::from_secs(60));
-    place
-        .run("workload record -o no.toml -- no-such-program")
-        .refuses(2, &["no-such-program"]);
+    for (with, tool, package, slower) in tracers {
+        let place = Place::new();
+        if !installed(tool) || (with == "qemu" && !installed("cc")) {
+            let done = place.run(&["workload", "record", "--with", with, "--", "true"][..]);
+            done.refuses(
+                3,
+                &[
+                    "apt-get install",
+                    if installed(tool) { "gcc" } else { package },
+                ],
+            );
+            continue;
+        }
+        let record = |more: &[&str]| {
+            let words = ["workload", "record", "--with", with];
+            place.run(&[&words, more].concat()[..])
+        };
+        let done = record(&["-o", "sum.toml", "--", "sh", "-c", "true"]).expect(0);
+        assert!(done.err().contains(slower), "{}", done.err());
+        assert!(text(&place.path("sum.toml")).contains("sh -c true, from a trace"));
+        let began = Instant::now();
+        let endless = ["--", "sh", "-c", "while :; do :; done"];
+        record(&[&["--for", "2s", "-o", "endless.toml"][..], &endless].concat()).expect(0);
+        assert!(began.elapsed() < Duration::from_secs(60));
+        record(&["-o", "no.toml", "--", "no-such-program"]).refuses(2, &["no-such-program"]);
+    }
 }
 
 #[test]

@@ -90,6 +90,11 @@ pub(crate) const fn usual_slice() -> f64 {
     0.3
 }
 
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_zero(share: &f64) -> bool {
+    *share == 0.0
+}
+
 /// A part of a program's memory, and how it is touched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
@@ -111,6 +116,10 @@ pub struct Region {
     pub stride: Bytes,
     /// Share of the accesses that are stores.
     pub stores: f64,
+    /// Share of the loaded elements that are stored to right after: read, modified, written. These stores are not among the
+    /// accesses of the phase.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub modifies: f64,
     /// Share of the stores that go past the caches.
     pub non_temporal: f64,
     /// Independent runs of a sequential order, or independent chains of a chase or of dependent
@@ -137,6 +146,8 @@ crate::named! {
         Sequential = "sequential",
         /// Drawn with equal chance.
         Random = "random",
+        /// Each once, in an irregular order, and again in the same order: the next round of a list, or of a walk of pointers.
+        Cycle = "cycle",
         /// Drawn by Zipf's law, the popular ones scattered.
         Zipf = "zipf",
         /// Drawn with equal chance, each address loaded from the element before.

@@ -131,6 +131,7 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
             .unwrap_or_default(),
         stride: Bytes(number("stride").unwrap_or(element) as u64),
         stores: number("stores").unwrap_or(0.0),
+        modifies: number("modifies").unwrap_or(0.0),
         non_temporal: number("non_temporal").unwrap_or(0.0),
         streams: number("streams").unwrap_or(1.0) as u32,
         skew: number("skew").unwrap_or(0.99),
@@ -194,6 +195,13 @@ fn check_region(table: &Table<'_>, region: &Region) {
     if region.stride != region.element && !region.order.is_run() {
         let message = format!("a {} order has no stride", region.order.name());
         table.wrong("stride", message, None);
+    }
+    if region.modifies > 0.0 && region.lines_per_element() > 1 {
+        let message = format!(
+            "an element of {} has several lines, and only elements of one are modified",
+            region.element
+        );
+        table.wrong("modifies", message, None);
     }
     if region.order == Order::Chase && region.stores == 1.0 {
         let message = "a chase needs loads, but all its accesses are stores";

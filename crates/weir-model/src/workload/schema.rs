@@ -49,6 +49,7 @@ pub const REGION_KEYS: &[Key] = keys! {
     "element": Size 1 to 1048576, Defaulted, "64 B", "Bytes touched at one place: one access up to a line, else one for each line in a row. 8 B unless given.";
     "stride": Size 1 to 1073741824, Derived, "256 B", "From one element to the next, where the order is sequential; as large as the element unless given.";
     "stores": Share 0.0 to 1.0, Defaulted, "0.3", "Share of the accesses that are stores; 0 unless given.";
+    "modifies": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the loaded elements that are stored to right after (read, modify, write), where an element is at most a line; these stores are not in `apki`. 0 unless given.";
     "non_temporal": Share 0.0 to 1.0, Defaulted, "1", "Share of the stores that go past the caches; 0 unless given.";
     "streams": Count 1 to 64, Defaulted, "4", "Independent runs of a sequential order, or chains of dependent loads: what the program itself overlaps. 1 unless given.";
     "skew": Share 0.0 to 3.0, Defaulted, "0.8", "Exponent of a Zipf order; 0.99 unless given.";

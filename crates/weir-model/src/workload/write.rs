@@ -117,6 +117,7 @@ fn keys(region: &Region) -> String {
     let is_chase = region.order == super::Order::Chase;
     let others = [
         ("stores", region.stores, 0.0),
+        ("modifies", region.modifies, 0.0),
         ("non_temporal", region.non_temporal, 0.0),
         ("streams", f64::from(region.streams), 1.0),
         ("skew", region.skew, if is_zipf { f64::NAN } else { 0.99 }),

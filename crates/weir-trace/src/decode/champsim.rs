@@ -54,38 +54,43 @@ impl Champsim {
         sink: &mut S,
     ) -> Result<usize, Wrong> {
         let (records, rest) = bytes.as_chunks::<RECORD>();
-        for record in records {
+        for (n, record) in records.iter().enumerate() {
             if record[8] > 1 || record[9] > 1 {
+                let offset = *at + (n * RECORD) as u64;
                 return Err(Wrong::Byte {
-                    offset: *at + 8,
+                    offset: offset + 8,
                     why: format!(
-                        "a record has {} and {} where a branch is 0 or 1; this is no ChampSim record of 64 bytes",
-                        record[8], record[9]
+                        "record {} has {} and {} where a branch is 0 or 1; this is no ChampSim record of 64 bytes",
+                        offset / RECORD as u64 + 1,
+                        record[8],
+                        record[9]
                     ),
                 });
             }
             self.instruction(record, sink);
-            *at += RECORD as u64;
         }
+        *at += (records.len() * RECORD) as u64;
         Ok(bytes.len() - rest.len())
     }
 
+    #[inline(always)]
     fn instruction<S: Sink>(&mut self, record: &[u8; RECORD], sink: &mut S) {
         self.instructions += 1;
         sink.instructions(1);
         let now = self.instructions;
+        let [a, b, c, d] = [record[12], record[13], record[14], record[15]];
         let mut from = (0, 0);
-        for &register in &record[12..16] {
-            if !PLAIN.contains(&register) {
+        if [a, b, c, d] != [0; 4] {
+            for register in [a, b, c, d] {
                 from = from.max(self.loaded[register as usize]);
             }
-        }
-        if now - from.0 > FLIGHT {
-            from = (0, 0);
+            if now - from.0 > FLIGHT {
+                from = (0, 0);
+            }
         }
         // What a value was computed from is known through operations, too.
         let mut gives = from;
-        let address_of = |from: (u64, u64)| (from.0 > 0).then_some(from.1);
+        let address_of = (from.0 > 0).then_some(from.1);
         for at in (32..RECORD).step_by(8) {
             let address = word(record, at);
             if address == 0 {
@@ -95,7 +100,7 @@ impl Champsim {
                 address,
                 bytes: ACCESS,
                 store: false,
-                from: address_of(from),
+                from: address_of,
             });
             gives = if left { (now, address) } else { (0, 0) };
         }
@@ -111,7 +116,9 @@ impl Champsim {
             }
         }
         for &register in &record[10..12] {
-            self.loaded[register as usize] = gives;
+            if !PLAIN.contains(&register) {
+                self.loaded[register as usize] = gives;
+            }
         }
     }
 }

@@ -16,6 +16,8 @@ const READ: u16 = 0;
 const WRITE: u16 = 1;
 const INSTRUCTIONS: [u16; 10] = [10, 11, 12, 13, 14, 15, 16, 31, 48, 49];
 const BUNDLE: u16 = 17;
+/// What follows is of the thread that is named.
+const THREAD: u16 = 22;
 const HEADER: u16 = 25;
 /// The last type that is known; later versions may add some, but not many.
 const LAST: u16 = 49 + 32;
@@ -59,14 +61,16 @@ pub(super) fn is_wide(head: &[u8]) -> bool {
 
 pub(super) fn entries<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Result<usize, Wrong> {
     let (entries, rest) = bytes.as_chunks::<ENTRY>();
-    for entry in entries {
+    if let (0, Some(entry)) = (*at, entries.first())
+        && parts(entry).0 != HEADER
+    {
+        return Err(Wrong::Byte {
+            offset: 0,
+            why: "the first entry is no header of drmemtrace".into(),
+        });
+    }
+    for (n, entry) in entries.iter().enumerate() {
         let (kind, size, address) = parts(entry);
-        if *at == 0 && kind != HEADER {
-            return Err(Wrong::Byte {
-                offset: 0,
-                why: "the first entry is no header of drmemtrace".into(),
-            });
-        }
         match kind {
             READ | WRITE => drop(sink.access(Access {
                 address,
@@ -75,17 +79,22 @@ pub(super) fn entries<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Resu
                 from: None,
             })),
             BUNDLE => sink.instructions(u64::from(size)),
-            kind if INSTRUCTIONS.contains(&kind) => sink.instructions(1),
+            THREAD => sink.thread(address),
             kind if kind > LAST => {
+                let offset = *at + (n * ENTRY) as u64;
                 return Err(Wrong::Byte {
-                    offset: *at,
-                    why: format!("an entry of type {kind}, which drmemtrace does not have"),
+                    offset,
+                    why: format!(
+                        "entry {}: of type {kind}, which drmemtrace does not have",
+                        offset / ENTRY as u64 + 1
+                    ),
                 });
             }
+            kind if INSTRUCTIONS.contains(&kind) => sink.instructions(1),
             _ => {}
         }
-        *at += ENTRY as u64;
     }
+    *at += (entries.len() * ENTRY) as u64;
     Ok(bytes.len() - rest.len())
 }
 
@@ -95,8 +104,11 @@ pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
     let Some(place) = line.windows(MARK.len()).position(|part| part == MARK) else {
         // Earlier versions print an instruction as `T12   0x0000000000467c45  4c 8b 54 …`.
         let mut all = words(line);
-        let thread = all.next().is_some_and(|word| word.starts_with(b"T"));
-        if thread && all.next().is_some_and(|word| word.starts_with(b"0x")) {
+        let thread = all.next().and_then(|word| word.strip_prefix(b"T"));
+        if let Some(thread) = thread
+            && all.next().is_some_and(|word| word.starts_with(b"0x"))
+        {
+            in_thread(thread, sink);
             sink.instructions(1);
         }
         return Ok(());
@@ -109,6 +121,10 @@ pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
         .ok_or_else(|| wrong("a size"))?;
     let (address, _) = hex(&line[place + MARK.len()..]).ok_or_else(|| wrong("an address"))?;
     let kind = before.pop().ok_or_else(|| wrong("a kind"))?;
+    // `RECORD INSTRUCTION: THREAD kind`, or in earlier versions `TTHREAD kind`.
+    if let Some(thread) = before.pop() {
+        in_thread(thread.strip_prefix(b"T").unwrap_or(thread), sink);
+    }
     match kind {
         b"ifetch" => sink.instructions(1),
         b"read" | b"write" => drop(sink.access(Access {
@@ -120,6 +136,15 @@ pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
         _ => {}
     }
     Ok(())
+}
+
+/// What follows is of a thread, if this is the number of one.
+fn in_thread<S: Sink>(word: &[u8], sink: &mut S) {
+    if let Some((thread, length)) = decimal(word)
+        && length == word.len()
+    {
+        sink.thread(thread);
+    }
 }
 
 /// Whether a line is an access or an instruction of the view tool.

@@ -23,7 +23,8 @@ pub(super) fn turned(head: &[u8]) -> bool {
 #[derive(Debug, Default)]
 pub(super) struct Gem5 {
     begun: bool,
-    headed: bool,
+    /// Messages that were read; the first is a header.
+    records: u64,
 }
 
 /// A varint at the front, and its length; `None` where it is not whole.
@@ -42,6 +43,11 @@ fn varint(bytes: &[u8]) -> Result<Option<(u64, usize)>, &'static str> {
 }
 
 impl Gem5 {
+    /// Messages that were read.
+    pub(super) fn records(&self) -> u64 {
+        self.records
+    }
+
     pub(super) fn decode<S: Sink>(
         &mut self,
         bytes: &[u8],
@@ -69,9 +75,11 @@ impl Gem5 {
             let Some(message) = bytes.get(from + taken..end) else {
                 break;
             };
-            match self.headed {
-                false => self.headed = true,
-                true => packet(message, sink).map_err(|why| wrong(from + taken, why))?,
+            self.records += 1;
+            if self.records > 1 {
+                packet(message, sink).map_err(|why| {
+                    wrong(from + taken, &format!("message {}: {why}", self.records))
+                })?;
             }
             from = end;
         }

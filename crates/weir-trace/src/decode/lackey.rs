@@ -4,7 +4,7 @@
 //! begin with `==`, those of its warnings with `--` or `**`.
 
 use super::Wrong;
-use super::text::{DECIMAL_END, decimal, hex, shown};
+use super::text::{DECIMAL_END, decimal, digit, eight_digits, hex, shown};
 use crate::access::{Access, Sink};
 
 /// Takes whole lines; how many bytes these were. `at` counts lines.
@@ -20,21 +20,11 @@ pub(super) fn decode<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Resul
             _ => None,
         };
         let Some((address, size, length)) = read else {
-            let Some(end) = line.iter().position(|&byte| byte == b'\n') else {
+            let Some(taken) = other(line, *at)? else {
                 break;
             };
             *at += 1;
-            if !is_remark(&line[..end]) {
-                sink.instructions(instructions);
-                return Err(Wrong::Line {
-                    line: *at,
-                    why: format!(
-                        "`{}` is no line of lackey; its --log-file keeps what the program prints apart",
-                        shown(&line[..end])
-                    ),
-                });
-            }
-            from += end + 1;
+            from += taken;
             continue;
         };
         *at += 1;
@@ -62,18 +52,55 @@ pub(super) fn decode<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Resul
     Ok(from)
 }
 
+/// A line that is no record: its bytes, `None` where it is not whole.
+#[cold]
+fn other(line: &[u8], before: u64) -> Result<Option<usize>, Wrong> {
+    let Some(end) = line.iter().position(|&byte| byte == b'\n') else {
+        return Ok(None);
+    };
+    match is_remark(&line[..end]) {
+        true => Ok(Some(end + 1)),
+        false => Err(Wrong::Line {
+            line: before + 1,
+            why: format!(
+                "`{}` is no line of lackey; its --log-file keeps what the program prints apart",
+                shown(&line[..end])
+            ),
+        }),
+    }
+}
+
 /// `addr,size` with the end of its line: both, and the length of all.
 #[inline]
 fn operand(line: &[u8]) -> Option<(u64, u32, usize)> {
+    // Addresses have at least eight digits.
+    if let Some((eight, rest)) = line.split_first_chunk::<8>()
+        && let Some(high) = eight_digits(*eight)
+    {
+        let mut address = u64::from(high);
+        for (n, &byte) in rest.iter().take(9).enumerate() {
+            if byte == b',' {
+                return match rest[n + 1..] {
+                    [digit @ b'0'..=b'9', b'\n', ..] => {
+                        Some((address, u32::from(digit - b'0'), n + 11))
+                    }
+                    _ => operand_with_care(line),
+                };
+            }
+            let digit = digit(byte)?;
+            address = address << 4 | u64::from(digit);
+        }
+    }
+    operand_with_care(line)
+}
+
+/// The same for all that is allowed.
+fn operand_with_care(line: &[u8]) -> Option<(u64, u32, usize)> {
     let (address, digits) = hex(&line[..line.len().min(17)])?;
     let rest = line.get(digits..)?;
     let [b',', rest @ ..] = rest else {
         return None;
     };
-    // Nearly all sizes have one digit.
-    if let [digit @ b'0'..=b'9', b'\n', ..] = rest {
-        return Some((address, u32::from(digit - b'0'), digits + 3));
-    }
     let (size, length) = decimal(&rest[..rest.len().min(DECIMAL_END)])?;
     let end = match rest.get(length..)? {
         [b'\n', ..] => 1,

@@ -198,7 +198,11 @@ impl Decoder {
         if self.record() != 1 {
             return Ok((!rest.is_empty()).then(|| {
                 format!(
-                    "the trace was cut off: {} bytes at its end are not a whole record",
+                    "the trace was cut off in record {}: {} bytes at its end are not a whole record",
+                    match &self.reads {
+                        Reads::Gem5(gem5) => gem5.records(),
+                        _ => self.at / self.record().max(1),
+                    } + 1,
                     rest.len()
                 )
             }));
@@ -207,9 +211,10 @@ impl Decoder {
         let line = [rest, b"\n"].concat();
         match self.decode(&line, sink) {
             Ok(_) => Ok(None),
-            Err(_) => Ok(Some(
-                "the trace was cut off within its last line, which is left out".into(),
-            )),
+            Err(_) => Ok(Some(format!(
+                "the trace was cut off within its last line, {}, which is left out",
+                self.at + 1
+            ))),
         }
     }
 }

@@ -35,6 +35,34 @@ const DIGITS: [u8; 256] = {
     digits
 };
 
+/// The value of a digit in base 16.
+#[inline]
+pub(super) fn digit(byte: u8) -> Option<u8> {
+    let digit = DIGITS[byte as usize];
+    (digit < 16).then_some(digit)
+}
+
+/// The value of eight digits in base 16, in lower case as tools print them; all at once.
+#[inline]
+pub(super) fn eight_digits(digits: [u8; 8]) -> Option<u32> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let text = u64::from_be_bytes(digits);
+    // A letter has bit 6, and its value is nine more than its lower half.
+    let letters = text >> 6 & ONES;
+    let values = (text & (0x0f * ONES)) + 9 * letters;
+    // What these values are written as is what was there.
+    if values & (0xf0 * ONES) != 0 || values + 0x30 * ONES + 39 * letters != text {
+        return None;
+    }
+    // A letter has a value of ten and more, a digit a smaller one.
+    if (values + 6 * ONES) >> 4 & ONES != letters {
+        return None;
+    }
+    let pairs = (values | values >> 4) & 0x00ff_00ff_00ff_00ff;
+    let fours = (pairs | pairs >> 8) & 0x0000_ffff_0000_ffff;
+    Some((fours | fours >> 16) as u32)
+}
+
 /// The hexadecimal number at the front, at most 64 bits, and its digits.
 #[inline]
 pub(super) fn hex(bytes: &[u8]) -> Option<(u64, usize)> {
@@ -88,4 +116,26 @@ pub(super) fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
 pub(super) fn shown(line: &[u8]) -> String {
     let text = String::from_utf8_lossy(&line[..line.len().min(60)]);
     weir_model::diagnostic::quote(&text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn eight_digits_are_what_is_written(value in any::<u32>()) {
+            let text = format!("{value:08x}");
+            let digits = text.as_bytes().first_chunk::<8>().unwrap();
+            prop_assert_eq!(eight_digits(*digits), Some(value));
+        }
+
+        #[test]
+        fn nothing_else_is_eight_digits(mut text in prop::array::uniform8(prop::sample::select(&b"0459abf"[..])), at in 0_usize..8, byte in any::<u8>()) {
+            text[at] = byte;
+            let is_digit = byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+            prop_assert_eq!(eight_digits(text).is_some(), is_digit);
+        }
+    }
 }

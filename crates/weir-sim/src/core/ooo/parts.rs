@@ -6,7 +6,7 @@ use weir_model::workload::{Order, Phase, Region, Within};
 use super::che_approximation::{Flow, Law, characteristic_time};
 use super::script::{ENTRIES, Visit};
 use super::zipf::Zipf;
-use crate::rng;
+use crate::rng::{self, Permutation};
 
 /// Lines of a page that an allocator hands out.
 pub const PAGE: u64 = 4096 / LINE_BYTES;
@@ -38,6 +38,7 @@ pub struct Part {
     pub step: u64,
     /// Chances, each as the number of 32 random bits below which it comes true.
     pub stores: u64,
+    pub modifies: u64,
     pub non_temporal: u64,
     pub dependent: u64,
     pub mispredicted: u64,
@@ -45,6 +46,8 @@ pub struct Part {
     elements: u64,
     /// Which element is next, if that follows Zipf's law.
     zipf: Option<Zipf>,
+    /// The order in which a cycle has them.
+    cycle: Option<Permutation>,
     /// Spreads popular ranks over the region.
     scatter: u64,
     /// Its first chain.
@@ -133,6 +136,16 @@ impl Part {
                 visit.stride = self.step;
                 visit.faults = self.order == Order::Fresh && offset.is_multiple_of(PAGE);
                 offset
+            }
+            (Order::Cycle, _) => {
+                let cursor = &mut self.cursors[self.turn];
+                let element = cursor.next;
+                cursor.next += 1;
+                if cursor.next >= cursor.to {
+                    cursor.next = cursor.from;
+                }
+                let order = self.cycle.as_ref();
+                order.map_or(element, |order| order.at(element)) * self.lines_per_element
             }
             (Order::Zipf, Some(zipf)) => {
                 let rank = zipf.rank(bits);
@@ -374,8 +387,21 @@ fn part(
             to,
         }
     };
+    // A cycle has elements in place of lines.
+    let cycle = region.order == Order::Cycle;
+    let of_cycle = |stream: u64| {
+        let turn = u64::from(number) * streams + stream;
+        let at = |turn: u64| (u128::from(elements) * u128::from(turn) / u128::from(all)) as u64;
+        let (from, to) = (at(turn), at(turn + 1).max(at(turn) + 1));
+        let skipped = rng::mix(rng::mix(seed ^ base) ^ turn) % (to - from);
+        Cursor {
+            next: from + skipped,
+            from,
+            to,
+        }
+    };
     let law = match region.order {
-        Order::Sequential => Law::Cyclic,
+        Order::Sequential | Order::Cycle => Law::Cyclic,
         Order::Random | Order::Chase => Law::Uniform,
         Order::Zipf => Law::Zipf(region.skew),
         Order::Fresh => Law::Once,
@@ -395,15 +421,20 @@ fn part(
         },
         step,
         stores: chance(region.stores),
+        modifies: chance(region.modifies),
         non_temporal: chance(region.non_temporal),
         dependent: chance(region.dependent),
         mispredicted: chance(region.mispredicted),
         elements,
+        cycle: cycle.then(|| Permutation::new(elements, rng::mix(base))),
         zipf: (region.order == Order::Zipf).then(|| Zipf::new(elements, region.skew)),
         scatter: coprime(elements),
         chain,
         indexed_by,
-        cursors: (0..streams).map(cursor).collect(),
+        cursors: match cycle {
+            true => (0..streams).map(of_cycle).collect(),
+            false => (0..streams).map(cursor).collect(),
+        },
         turn: 0,
         walks: 0,
         table_cached: 0,
@@ -413,8 +444,8 @@ fn part(
             law,
         },
         own: Flow {
-            // A thread accesses its own part of a run.
-            lines: if run {
+            // A thread accesses its own part of a run or a cycle.
+            lines: if run || cycle {
                 touched / f64::from(threads)
             } else {
                 touched

@@ -346,8 +346,26 @@ impl Script {
         }
         let (lines, order, step) = (part.lines_per_element, part.order, part.step);
         let shuffle = part.shuffle;
+        let modifies = part.modifies > 0 && !visit.store && half(rng::mix(!how), 0) < part.modifies;
         if visit.faults {
             return self.clear_page(visit);
+        }
+        if modifies {
+            // Stores of the same accesses, one instruction each; the address is known.
+            self.rest = Some(Rest {
+                lines: 1,
+                next: Visit {
+                    store: true,
+                    gap: f64::from(visit.accesses),
+                    after: None,
+                    mispredicted: false,
+                    walks: false,
+                    stride: 0,
+                    ..*visit
+                },
+                around: None,
+            });
+            return;
         }
         if lines > 1 && (!order.is_run() || step != lines) {
             let first = visit.line;

@@ -8,7 +8,7 @@ use weir_model::platform::name_of_file;
 use weir_model::workload::Workloads;
 use weir_trace::Format;
 use weir_trace::check::{Imported, check};
-use weir_trace::describe::{Origin, describe};
+use weir_trace::describe::{Description as Described, Origin, describe};
 
 use super::reading::{Read, Reading};
 use super::source::Source;
@@ -95,7 +95,8 @@ fn format(text: &str) -> std::result::Result<Format, String> {
     Format::named(text).ok_or_else(|| format!("it is one of {}", names.join(", ")))
 }
 
-fn share(text: &str) -> std::result::Result<f64, String> {
+/// A share of a trace.
+pub(super) fn share(text: &str) -> std::result::Result<f64, String> {
     let number = text
         .strip_suffix('%')
         .and_then(|text| text.trim().parse::<f64>().ok());
@@ -224,30 +225,48 @@ pub fn write(
         has_dependences: read.decoder.has_dependences(),
         cpi: asked.cpi,
     };
-    let described =
-        describe(&read.watch, &origin).map_err(|why| Failure::request(format!("{of}: {why}")))?;
-    let text = described.workload.to_toml(&described.remarks);
-    // The file has to be one that is read again.
-    Workloads::check(&path, &text).map_err(|mistakes| Failure::work(mistakes.to_string()))?;
-    files::write(file, &text)?;
-    let mut progress = Progress::begin("comparing", 100, context.global.quiet);
-    let output = check(
-        &read.watch,
-        &described,
-        &origin,
-        read.looked_at,
-        context.global.seed,
-        |share| {
-            progress.step((share * 100.0) as usize, 100, share);
-            partial || !context.stop.requested()
-        },
-    );
-    progress.end();
-    let Some(output) = output else {
-        return Err(Failure::Partial(format!(
-            "stopped: {path} is written and was not compared with the trace"
-        )));
+    let described = |phases| {
+        describe(&read.watch, &origin, phases)
+            .map_err(|why| Failure::request(format!("{of}: {why}")))
     };
+    let written = |description: &Described| {
+        let text = description.workload.to_toml(&description.remarks);
+        // The file has to be one that is read again.
+        Workloads::check(&path, &text).map_err(|mistakes| Failure::work(mistakes.to_string()))?;
+        files::write(file, &text)
+    };
+    let mut progress = Progress::begin("comparing", 100, context.global.quiet);
+    let mut compared = |description: &Described| {
+        let found = check(
+            &read.watch,
+            description,
+            &origin,
+            read.looked_at,
+            context.global.seed,
+            |share| {
+                progress.step((share * 100.0) as usize, 100, share);
+                partial || !context.stop.requested()
+            },
+        );
+        found.ok_or_else(|| {
+            Failure::Partial(format!(
+                "stopped: {path} is written and was not compared with the trace"
+            ))
+        })
+    };
+    let description = described(true)?;
+    written(&description)?;
+    let mut output = compared(&description)?;
+    if description.workload.phases.len() > 1 && output.is_off() {
+        // Phases do not say what one finds of another in caches.
+        let whole = described(false)?;
+        let of_whole = compared(&whole)?;
+        if of_whole.off() < output.off() {
+            written(&whole)?;
+            output = of_whole;
+        }
+    }
+    progress.end();
     let mut header = header(Imported::SCHEMA, context, "");
     header.partial = partial;
     header.warnings.clone_from(&read.warnings);

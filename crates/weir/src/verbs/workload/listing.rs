@@ -190,6 +190,9 @@ fn share(of: f64) -> String {
 /// Other properties of a region, if they differ from the defaults.
 fn more(region: &Region) -> String {
     let mut parts = vec![format!("{} each", region.element)];
+    if region.modifies > 0.0 {
+        parts.push(format!("{} stored to after", share(region.modifies)));
+    }
     if region.streams > 1 {
         parts.push(format!("{} streams", region.streams));
     }

@@ -14,10 +14,11 @@ use crate::progress::Progress;
 const BUFFER: usize = 1 << 20;
 /// Bytes by which a format is guessed.
 const HEAD: usize = 1 << 16;
-/// Bytes of a window, where not all is looked at.
+/// Bytes of a window, where not all is looked at, at least: a quarter, or more until the largest cache is warm, and as many
+/// again, whose misses count.
 const WINDOW: u64 = 64 << 20;
-/// The part of a window in which caches are cold, and misses do not count.
-const WARM: f64 = 0.25;
+/// Bytes between two looks at whether it is warm.
+const STEP: u64 = 1 << 20;
 
 /// A trace that was read.
 pub struct Read {
@@ -130,7 +131,7 @@ impl Reading<'_> {
             counted += taken as u64;
             buffer.take(taken);
             let stopped = self.context.stop.requested();
-            if buffer.at + LONGEST >= upto && upto != u64::MAX && windows.is_over(upto) {
+            if windows.is_over(buffer.at) {
                 let more = windows
                     .skip(&mut buffer, &mut source, &mut decoder)
                     .map_err(failed)?;
@@ -166,6 +167,9 @@ impl Reading<'_> {
         }
         progress.end();
         watch.end();
+        if !windows.skipped {
+            watch.count_cold();
+        }
         let looked_at = if self.share < 1.0 {
             counted as f64 / seen.max(1) as f64
         } else {
@@ -212,57 +216,64 @@ impl Reading<'_> {
 /// Bytes that a record has, at most: where fewer are left of a window it is over.
 const LONGEST: u64 = 4096;
 
-/// Parts of a trace that are looked at, at equal distances.
+/// Parts of a trace that are looked at, between parts as long that are left out.
 struct Windows {
-    /// Bytes from one to the next; 0 where all is looked at.
-    period: u64,
+    /// The share that is looked at.
+    share: f64,
+    /// Bytes of a record.
+    record: u64,
     begin: u64,
-    warming: bool,
+    begun: bool,
+    /// Where the current window ends, once its caches are warm.
+    end: Option<u64>,
+    /// Whether something was left out.
+    skipped: bool,
     /// Where lines are counted from.
     lines_from: u64,
 }
 
 impl Windows {
     fn new(reading: &Reading<'_>, decoder: &Decoder) -> Result<Self> {
-        let period = match reading.share < 1.0 {
-            false => 0,
-            true if decoder.record() == 0 => {
-                return Err(reading.wrong(
-                    "records of this format are only found from the one before; it is read as a whole, without --share",
-                ));
-            }
-            true => (WINDOW as f64 / reading.share) as u64 / decoder.record() * decoder.record(),
-        };
+        if reading.share < 1.0 && decoder.record() == 0 {
+            return Err(reading.wrong(
+                "records of this format are only found from the one before; it is read as a whole, without --share",
+            ));
+        }
         Ok(Self {
-            period,
+            share: reading.share,
+            record: decoder.record().max(1),
             begin: 0,
-            warming: false,
+            begun: false,
+            end: None,
+            skipped: false,
             lines_from: 0,
         })
     }
 
     /// Up to which byte the trace is decoded now.
     fn next(&mut self, at: u64, watch: &mut Watch) -> u64 {
-        if self.period == 0 {
+        if self.share >= 1.0 {
             return u64::MAX;
         }
-        let warm = self.begin + (WINDOW as f64 * WARM) as u64;
-        if at == self.begin && !self.warming {
-            self.warming = true;
-            watch.begin_window(self.begin == 0);
+        if !self.begun {
+            self.begun = true;
+            watch.begin_window(!self.skipped);
         }
-        if self.warming && at + LONGEST < warm {
-            return warm;
+        if let Some(end) = self.end {
+            return end;
         }
-        if self.warming {
-            self.warming = false;
+        let cold = at - self.begin;
+        if watch.is_steady() && cold >= WINDOW / 4 {
             watch.warmed();
+            let end = self.begin + WINDOW.max(2 * cold);
+            self.end = Some(end);
+            return end;
         }
-        self.begin + WINDOW
+        at + STEP
     }
 
-    fn is_over(&self, upto: u64) -> bool {
-        !self.warming && upto == self.begin + WINDOW
+    fn is_over(&self, at: u64) -> bool {
+        self.end.is_some_and(|end| at + LONGEST >= end)
     }
 
     /// Goes to the next window; whether there is one.
@@ -273,7 +284,9 @@ impl Windows {
         decoder: &mut Decoder,
     ) -> std::io::Result<bool> {
         let from = buffer.at;
-        self.begin += self.period;
+        let length = self.end.unwrap_or(from) - self.begin;
+        self.begin += (length as f64 / self.share) as u64 / self.record * self.record;
+        (self.begun, self.end, self.skipped) = (false, None, true);
         while !buffer.ended && buffer.at + (buffer.left().len() as u64) <= self.begin {
             let beyond = self.begin - buffer.at - buffer.left().len() as u64;
             buffer.take(buffer.left().len());

@@ -1,16 +1,17 @@
-//! `weir workload record`: a description of a command, from its accesses while it runs under valgrind's lackey.
+//! `weir workload record`: a description of a command, from its accesses while it runs under a tracer.
 
-use std::io::{ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::io::Read as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use weir_linux::piped::{Piped, RECORDS, ask_to_end};
+use weir_linux::piped::{Piped, ask_to_end};
+use weir_linux::tracer::{Tracer, find, folder};
 use weir_model::units::Nanos;
 use weir_trace::Format;
 
-use super::import::{Description, write};
+use super::import::{Description, share, write};
 use super::reading::Reading;
 use super::source::Source;
 use crate::context::{Context, say};
@@ -21,9 +22,6 @@ use crate::output::seconds;
 
 /// The words of the command.
 pub const VERB: &str = "workload record";
-/// How much longer a command takes under lackey, which writes each access as a line with a system call of its own: `sort`
-/// 1700 and 2700 times, `sqlite3` 3000 times, in time of a processor with valgrind 3.19.0.
-const SLOWER: (f64, f64) = (1000.0, 3000.0);
 /// The time between two looks at a stop request.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a command has to end when it is asked to.
@@ -32,17 +30,23 @@ const GRACE: Duration = Duration::from_secs(2);
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The command runs under `valgrind --tool=lackey`, which sees each access and makes
-it some 1000 to 3000 times slower. No trace is kept: accesses are read as they come.
-What is written describes the main process; --children follows those it starts.
+The command runs under a tracer, which sees each access. No trace is kept: accesses
+are read as they come.
+
+  qemu    QEMU's user mode with a plugin that `cc` compiles: 30 to 300 times slower,
+          threads are told apart, instructions up to AVX2; it follows one process
+  lackey  valgrind: 1000 to 3000 times slower, one thread at a time
+
+Without --with the first that is installed is taken. What is written describes the
+main process; --children follows those it starts, under lackey.
 
 Examples:
   weir workload record -o sqlite.toml -- sqlite3 test.db 'select count(*) from t'
-  weir workload record --for 60s -o python.toml -- python3 program.py
+  weir workload record --for 60s --share 10% -o redis.toml -- redis-server
   weir workload record --time-first -- ./a.out
 
 After --for or Ctrl-C the command is ended, and what was seen until then is
-described. Exit codes: 3 where valgrind is not installed.")]
+described. Exit codes: 3 where no tracer is installed.")]
 pub struct Args {
     /// The command and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -50,7 +54,13 @@ pub struct Args {
     /// End the command after this time.
     #[arg(long = "for", value_name = "TIME")]
     lasts: Option<Nanos>,
-    /// Run the command once without valgrind before, to say how long it will take.
+    /// The tracer: qemu, lackey [default: the first that is installed].
+    #[arg(long, value_name = "TRACER", value_parser = tracer)]
+    with: Option<Tracer>,
+    /// Look at this share of the accesses, in windows at equal distances; the command runs faster in between.
+    #[arg(long, value_name = "SHARE", default_value = "100%", value_parser = share)]
+    share: f64,
+    /// Run the command once without a tracer before, to say how long it will take.
     #[arg(long, conflicts_with = "lasts")]
     time_first: bool,
     /// Follow the processes that it starts, too.
@@ -60,44 +70,59 @@ pub struct Args {
     description: Description,
 }
 
+fn tracer(text: &str) -> std::result::Result<Tracer, String> {
+    let names: Vec<&str> = Tracer::ALL.iter().map(|tracer| tracer.name()).collect();
+    Tracer::named(text).ok_or_else(|| format!("it is one of {}", names.join(", ")))
+}
+
+/// The tracer that was asked for, or the first that is there.
+fn chosen(args: &Args) -> Result<Tracer> {
+    let missing = |why: String| Failure::Missing(anyhow::Error::msg(why));
+    match args.with {
+        Some(Tracer::Qemu) if args.children => Err(Failure::request(
+            "QEMU's plugin follows one process; --children needs --with lackey",
+        )),
+        Some(tracer) => match tracer.missing() {
+            Some(why) => Err(missing(why)),
+            None => Ok(tracer),
+        },
+        None => Tracer::first(args.children).map_err(missing),
+    }
+}
+
 /// Runs a command and describes it.
 ///
 /// # Errors
-/// Valgrind is not installed, the command cannot be started, or nothing was seen of it.
+/// No tracer is installed, the command cannot be started, or nothing was seen of it.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     on_this_host(context, "weir workload record")?;
     let name = args.command.first().map_or("", String::as_str);
     let keeping = Keeping::begin(context, VERB)?;
     let file = args.description.file(Path::new(name))?;
-    if installed(name)? && !args.children {
+    let with = chosen(args)?;
+    if is_script(name)? && !args.children {
         say(&format!(
             "weir: warning: `{name}` is a script, and only its interpreter is followed; --children follows what it starts"
         ));
     }
-    say_how_long(args, context)?;
-    let mut command = Command::new("valgrind");
-    command
-        .args([
-            "--tool=lackey",
-            "--trace-mem=yes",
-            "--basic-counts=no",
-            "-q",
-        ])
-        .arg(format!("--log-fd={RECORDS}"));
-    command.args(match args.children {
-        true => ["--trace-children=yes"],
-        false => ["--child-silent-after-fork=yes"],
-    });
-    command.arg("--").args(&args.command);
-    let tracer = Piped::by_records(command).map_err(|error| {
-        Failure::Work(anyhow::Error::new(error).context("cannot start valgrind"))
-    })?;
+    say_how_long(args, with, context)?;
+    let cannot = |error: std::io::Error| {
+        Failure::Work(anyhow::Error::new(error).context(format!("cannot start {}", with.words())))
+    };
+    let made = folder().map_err(cannot)?;
+    let command = with
+        .command(&args.command, args.children, &made)
+        .map_err(cannot)?;
+    let tracer = Piped::by_records(command).map_err(cannot)?;
     let process = tracer.process();
     context.stop.waits_for(format!("`{name}` to end"));
     let reading = Reading {
         name,
-        format: Some(Format::Lackey),
-        share: 1.0,
+        format: Some(match with {
+            Tracer::Qemu => Format::Drmemtrace,
+            Tracer::Lackey => Format::Lackey,
+        }),
+        share: args.share,
         context,
     };
     let (ended, ends) = channel::<()>();
@@ -127,7 +152,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     })?;
     if read.watch.accesses() == 0 {
         return Err(Failure::request(format!(
-            "no access of `{name}` was seen; did valgrind say why?"
+            "no access of `{name}` was seen; did {} say why?",
+            with.words()
         )));
     }
     let words = args.command.join(" ");
@@ -146,33 +172,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// Whether the command is a script.
 ///
 /// # Errors
-/// It or valgrind is not there.
-fn installed(name: &str) -> Result<bool> {
-    let found = Command::new("valgrind")
-        .arg("--version")
-        .stdin(Stdio::null())
-        .output();
-    match found {
-        Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => {
-            return Err(Failure::Missing(anyhow::anyhow!(
-                "valgrind, which sees the accesses of a command, is not installed: apt-get install valgrind"
-            )));
-        }
-        Err(error) => {
-            return Err(Failure::Work(
-                anyhow::Error::new(error).context("cannot run valgrind"),
-            ));
-        }
-    }
-    let paths = std::env::var_os("PATH").unwrap_or_default();
-    let program = match name.contains('/') {
-        true => Some(PathBuf::from(name)),
-        false => std::env::split_paths(&paths)
-            .map(|folder| folder.join(name))
-            .find(|path| path.is_file()),
-    };
-    let begin = program.and_then(|program| {
+/// It is not there.
+fn is_script(name: &str) -> Result<bool> {
+    let begin = find(name).and_then(|program| {
         let mut begin = [0; 2];
         std::fs::File::open(program)
             .ok()?
@@ -189,9 +191,10 @@ fn installed(name: &str) -> Result<bool> {
 }
 
 /// Says how much slower the command will be, and how long it takes where that is known.
-fn say_how_long(args: &Args, context: &Context) -> Result<()> {
-    let (least, most) = SLOWER;
-    let slower = format!("valgrind makes it some {least:.0} to {most:.0} times slower");
+fn say_how_long(args: &Args, with: Tracer, context: &Context) -> Result<()> {
+    let (least, most) = with.slower();
+    let tracer = with.words();
+    let slower = format!("{tracer} makes it some {least:.0} to {most:.0} times slower");
     let told = match (args.lasts, args.time_first) {
         (Some(time), _) => format!(
             "{slower}: in {} it does what takes {} to {} without",
@@ -214,12 +217,12 @@ fn say_how_long(args: &Args, context: &Context) -> Result<()> {
             }
             if !status.success() {
                 say(&format!(
-                    "weir: warning: without valgrind the command failed: {status}"
+                    "weir: warning: without a tracer the command failed: {status}"
                 ));
             }
             let took = began.elapsed().as_secs_f64();
             format!(
-                "it took {} without valgrind, which makes it some {least:.0} to {most:.0} times slower: about {} to {}",
+                "it took {} without {tracer}, which makes it some {least:.0} to {most:.0} times slower: about {} to {}",
                 seconds(took),
                 seconds(took * least),
                 seconds(took * most)

@@ -1,0 +1,177 @@
+//! Tracers: programs under which a command runs and tells of each access to its memory.
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::piped::RECORDS;
+
+weir_model::named! {
+    /// A tracer.
+    pub enum Tracer {
+        /// QEMU's user mode with a plugin of Weir's, which `cc` compiles.
+        Qemu = "qemu",
+        /// `valgrind --tool=lackey`.
+        Lackey = "lackey",
+    }
+}
+
+/// The plugin, in C, since QEMU loads it.
+const PLUGIN: &str = include_str!("plugin.c");
+
+/// The emulator of this machine's own instructions.
+fn emulator() -> String {
+    format!("qemu-{}", std::env::consts::ARCH)
+}
+
+/// A folder for what a tracer needs; it goes with this value.
+///
+/// # Errors
+/// None can be made.
+pub fn folder() -> io::Result<TempDir> {
+    tempfile::tempdir()
+}
+
+/// Whether a program is there and answers.
+fn answers(program: &str, argument: &str) -> bool {
+    let mut command = Command::new(program);
+    let command = command.arg(argument).stdin(Stdio::null());
+    let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status();
+    status.is_ok()
+}
+
+/// The file of a program, by its path or its name.
+pub fn find(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths)
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+impl Tracer {
+    /// The first that can run here; why none can.
+    ///
+    /// # Errors
+    /// What installs each of them.
+    pub fn first(children: bool) -> Result<Self, String> {
+        // The plugin follows one process.
+        let all = match children {
+            true => &[Self::Lackey][..],
+            false => &Self::ALL[..],
+        };
+        let missing = all.iter().map(|tracer| tracer.missing());
+        let missing: Vec<Option<String>> = missing.collect();
+        match missing.iter().position(Option::is_none) {
+            Some(at) => Ok(all[at]),
+            None => Err(missing
+                .into_iter()
+                .flatten()
+                .collect::<Vec<_>>()
+                .join("; or ")),
+        }
+    }
+
+    /// How much slower a command becomes, in time of a processor: from, to. Lackey writes each access as a line with a system
+    /// call of its own (`sort` 1700 and 2700 times, `sqlite3` 3000 times, with valgrind 3.19.0).
+    pub const fn slower(self) -> (f64, f64) {
+        match self {
+            Self::Qemu => (30.0, 300.0),
+            Self::Lackey => (1000.0, 3000.0),
+        }
+    }
+
+    /// What a person calls it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Qemu => "QEMU with a plugin",
+            Self::Lackey => "valgrind's lackey",
+        }
+    }
+
+    /// Why it cannot run here, with what installs it; `None` where it can.
+    pub fn missing(self) -> Option<String> {
+        match self {
+            Self::Lackey if answers("valgrind", "--version") => None,
+            Self::Lackey => Some(
+                "valgrind, which sees the accesses of a command, is not installed: apt-get install valgrind"
+                    .into(),
+            ),
+            Self::Qemu => {
+                let emulator = emulator();
+                if !answers(&emulator, "--version") {
+                    return Some(format!(
+                        "{emulator}, which sees the accesses of a command, is not installed: apt-get install qemu-user"
+                    ));
+                }
+                (!answers("cc", "--version")).then(|| {
+                    "a C compiler, which makes the plugin of QEMU, is not installed: apt-get install gcc".into()
+                })
+            }
+        }
+    }
+
+    /// The command under the tracer, which writes to the descriptor [`RECORDS`]. What is in the folder must stay while it runs.
+    ///
+    /// # Errors
+    /// The plugin cannot be compiled.
+    pub fn command(
+        self,
+        words: &[String],
+        children: bool,
+        folder: &TempDir,
+    ) -> io::Result<Command> {
+        let mut command = match self {
+            Self::Qemu => {
+                let mut command = Command::new(emulator());
+                command.args(["-cpu", "max", "-plugin"]);
+                command.arg(plugin(folder.path())?);
+                let program = words.first().map_or("", String::as_str);
+                command.arg(find(program).unwrap_or_else(|| program.into()));
+                command.args(words.iter().skip(1));
+                return Ok(command);
+            }
+            Self::Lackey => Command::new("valgrind"),
+        };
+        command
+            .args([
+                "--tool=lackey",
+                "--trace-mem=yes",
+                "--basic-counts=no",
+                "-q",
+            ])
+            .arg(format!("--log-fd={RECORDS}"))
+            .arg(match children {
+                true => "--trace-children=yes",
+                false => "--child-silent-after-fork=yes",
+            });
+        command.arg("--").args(words);
+        Ok(command)
+    }
+}
+
+/// Compiles the plugin into a folder.
+fn plugin(folder: &Path) -> io::Result<PathBuf> {
+    let (source, library) = (folder.join("plugin.c"), folder.join("weir-plugin.so"));
+    std::fs::write(&source, PLUGIN)?;
+    let done = Command::new("cc")
+        .args(["-O2", "-w", "-shared", "-fPIC", "-o"])
+        .arg(&library)
+        .arg(&source)
+        .stdin(Stdio::null())
+        .output()?;
+    match done.status.success() {
+        true => Ok(library),
+        false => {
+            let said = String::from_utf8_lossy(&done.stderr);
+            let first = said.lines().next().unwrap_or("no reason");
+            Err(io::Error::other(format!(
+                "`cc` cannot compile the plugin of QEMU: {first}"
+            )))
+        }
+    }
+}
