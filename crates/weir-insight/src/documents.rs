@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use weir_model::counters::Counter;
 use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
+use weir_model::interplay::Reason;
+use weir_model::metric::OwnMetric;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, GbPerSec, Nanos};
 use weir_model::workload::Population;
@@ -27,7 +29,13 @@ pub struct ExplainedRun {
     /// The tier that its pages lay on, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierName>,
-    /// How long it took; absent where only counters are known.
+    /// What ran beside it; absent where it was alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<String>,
+    /// What it got done, in its own metric; absent where that is not known, as of a command, whose metric is its time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<OwnMetric>,
+    /// How long it took; absent where only counters are known, and of a program that answers requests without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<Nanos>,
     /// How the command ended that was counted; absent where none was run.
@@ -152,6 +160,9 @@ pub struct ExplainedDifference {
     /// Instructions of the second run for each of the first; absent where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<f64>,
+    /// What the uncore's counters say of the cause, where the second run has another tenant beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<Reason>,
     /// The same for each phase; empty where the workload has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<PhaseDifference>,

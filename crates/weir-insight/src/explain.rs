@@ -5,9 +5,11 @@ use crate::documents::{
     PrefetchHealth, UntoldCounter, Yardstick,
 };
 use weir_lab::WorkloadRun;
+use weir_lab::interplay::CountedProgram;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{Components, PrefetchForm};
+use weir_model::metric::OwnMetric;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
 
@@ -49,8 +51,14 @@ pub struct CountedRun {
     pub name: String,
     /// Where its pages lay, where known.
     pub tier: Option<TierName>,
+    /// What ran beside it.
+    pub beside: Option<String>,
+    /// What it got done, where that is known.
+    pub metric: Option<OwnMetric>,
     /// How long it took, where known.
     pub time: Option<Nanos>,
+    /// Lines between caches and memory, where they were counted for it alone.
+    pub gbps: Option<GbPerSec>,
     /// How it ended, where it was a command that was run here.
     pub exit_status: Option<i32>,
     /// What was counted.
@@ -70,10 +78,39 @@ impl CountedRun {
         Self {
             name: run.workload.clone(),
             tier: Some(tier.clone()),
+            beside: None,
+            metric: None,
             time: Some(run.time),
+            gbps: None,
             exit_status: None,
             counters: run.counters.clone(),
             phases: phases.collect(),
+            prefetch: PrefetchForm::of(processor),
+            unloaded: None,
+        }
+    }
+
+    /// A program that was counted as a tenant, alone or beside another.
+    pub fn of_program(
+        run: &CountedProgram,
+        workload: &str,
+        tier: &TierName,
+        processor: &str,
+    ) -> Self {
+        let mut counters = CounterSet::default();
+        for (_, phase) in &run.phases {
+            counters.accumulate(phase);
+        }
+        Self {
+            name: workload.to_owned(),
+            tier: Some(tier.clone()),
+            beside: None,
+            metric: Some(run.metric.clone()),
+            time: run.time,
+            gbps: run.gbps,
+            exit_status: None,
+            counters,
+            phases: run.phases.clone(),
             prefetch: PrefetchForm::of(processor),
             unloaded: None,
         }
@@ -87,7 +124,10 @@ impl CountedRun {
         Self {
             name: file.of.clone(),
             tier: None,
+            beside: None,
+            metric: None,
             time: file.elapsed,
+            gbps: None,
             exit_status: file.exit_status,
             counters: file.total.clone(),
             phases: phases.collect(),
@@ -129,6 +169,8 @@ impl CountedRun {
         Ok(ExplainedRun {
             workload: self.name.clone(),
             tier: self.tier.clone(),
+            beside: self.beside.clone(),
+            metric: self.metric.clone(),
             time_ns: self.time,
             exit_status: self.exit_status,
             kernel,
@@ -170,6 +212,8 @@ impl CountedRun {
         ExplainedRun {
             workload: self.name.clone(),
             tier: self.tier.clone(),
+            beside: self.beside.clone(),
+            metric: self.metric.clone(),
             time_ns: self.time,
             exit_status: self.exit_status,
             kernel,
@@ -195,6 +239,9 @@ impl CountedRun {
 
     /// Lines between caches and memory, over the time.
     fn bandwidth(&self) -> Option<GbPerSec> {
+        if self.gbps.is_some() {
+            return self.gbps;
+        }
         let lines = self.counters.get(Counter::TorInsertsIaMiss).ok()?;
         Some(GbPerSec::from_bytes_in(
             Bytes(lines * LINE_BYTES),
@@ -221,6 +268,7 @@ impl CountedRun {
                     by: Yardstick::Time,
                     components: Components::default(),
                     instructions: None,
+                    verdict: None,
                     phases: Vec::new(),
                 });
             }
@@ -247,6 +295,7 @@ impl CountedRun {
             by: Yardstick::Cycles,
             components: whole.added.components(whole.slowdown),
             instructions: whole.instructions,
+            verdict: None,
             phases,
         })
     }

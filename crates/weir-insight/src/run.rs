@@ -2,6 +2,7 @@
 
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
+use weir_model::insight::Stalls;
 use weir_model::units::Cycles;
 
 use crate::InsightError;
@@ -149,6 +150,11 @@ impl<'a> Run<'a> {
     /// Why there is none.
     pub fn share(&self, counter: Counter) -> Result<f64, Unavailable> {
         Ok(self.count(counter)? / self.cycles)
+    }
+
+    /// Cycles lost by cause, as shares of all.
+    pub fn stalls(&self) -> Stalls {
+        Stalls::of(self.counters).over(self.cycles)
     }
 
     /// Retired instructions.

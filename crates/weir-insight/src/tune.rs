@@ -95,7 +95,7 @@ pub fn classes(
     let (near, far) = (near?, far?);
     let worth = there.cycles() / here.cycles();
     let lost = [&here, &there].map(|run| Breakdown::of(run).lost);
-    let class = |of: fn(&crate::breakdown::Lost) -> Option<f64>,
+    let class = |of: fn(&weir_model::insight::Stalls) -> Option<f64>,
                  latency: fn(&Latencies) -> Cycles| {
         let [l, s] = [of(&lost[0])?, of(&lost[1])?];
         let times = |latency: Cycles, unloaded: Cycles| {

@@ -6,6 +6,7 @@ use std::fmt;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::counters::{Counter, CounterSet};
 use crate::machine::Identity;
 use crate::topology::TierName;
 use crate::units::{Cycles, GbPerSec};
@@ -36,6 +37,108 @@ pub struct Components {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<f64>,
 }
+
+/// Cycles in which nothing was executed, by what was waited for; `None` where a counter is missing.
+///
+/// Stalls by level are nested: a cycle stalled with a miss of L2 under way is one stalled with a miss of L1 too. So each
+/// level's own is a difference, and no cycle is counted twice (SupMario §4.1).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stalls {
+    /// The store buffer was full (BOUND_ON_STORES).
+    pub store: Option<f64>,
+    /// STALLS_MEM_ANY without STALLS_L1D_MISS.
+    pub l1: Option<f64>,
+    /// STALLS_L1D_MISS without STALLS_L2_MISS.
+    pub l2: Option<f64>,
+    /// STALLS_L2_MISS without STALLS_L3_MISS.
+    pub l3: Option<f64>,
+    /// STALLS_MEM_ANY without STALLS_L3_MISS, also where the levels between are not known.
+    pub cache: Option<f64>,
+    /// STALLS_L3_MISS.
+    pub dram: Option<f64>,
+}
+
+impl Stalls {
+    /// Those of a run, in cycles.
+    pub fn of(counters: &CounterSet) -> Self {
+        let count = |counter| Some(counters.get(counter).ok()? as f64);
+        let [any, l1d, l2, l3] = [
+            Counter::StallsMemAny,
+            Counter::StallsL1dMiss,
+            Counter::StallsL2Miss,
+            Counter::StallsL3Miss,
+        ]
+        .map(count);
+        let without = |outer: Option<f64>, inner: Option<f64>| Some(outer? - inner?);
+        Self {
+            store: count(Counter::BoundOnStores),
+            l1: without(any, l1d),
+            l2: without(l1d, l2),
+            l3: without(l2, l3),
+            cache: without(any, l3),
+            dram: l3,
+        }
+    }
+
+    fn each(self, with: &Self, of: impl Fn(f64, f64) -> f64) -> Self {
+        let both = |a: Option<f64>, b: Option<f64>| Some(of(a?, b?));
+        Self {
+            store: both(self.store, with.store),
+            l1: both(self.l1, with.l1),
+            l2: both(self.l2, with.l2),
+            l3: both(self.l3, with.l3),
+            cache: both(self.cache, with.cache),
+            dram: both(self.dram, with.dram),
+        }
+    }
+
+    /// For each of so many cycles or instructions.
+    #[must_use]
+    pub fn over(self, all: f64) -> Self {
+        self.each(&self, |cycles, _| cycles / all)
+    }
+
+    /// What is lost beyond `local`, if each of these cycles is worth so many local ones.
+    #[must_use]
+    pub fn beyond(self, local: &Self, worth: f64) -> Self {
+        self.each(local, |here, there| here * worth - there)
+    }
+
+    /// All causes together; `None` where one is unknown.
+    pub fn sum(&self) -> Option<f64> {
+        Some(self.store? + self.cache? + self.dram?)
+    }
+
+    /// In percent, with what is left of `whole`.
+    pub fn components(&self, whole: f64) -> Components {
+        let percent = |share: Option<f64>| share.map(|s| s * 100.0);
+        Components {
+            store: percent(self.store),
+            l1: percent(self.l1),
+            l2: percent(self.l2),
+            l3: percent(self.l3),
+            cache: percent(self.cache),
+            dram: percent(self.dram),
+            other: percent(self.sum().map(|sum| whole - sum)),
+        }
+    }
+
+    /// Store buffer, L1, L2, last-level cache, memory: each at least zero, as counters that take turns may differ a
+    /// little; `None` where one is unknown.
+    pub fn causes(&self) -> Option<[f64; 5]> {
+        let all = [self.store?, self.l1?, self.l2?, self.l3?, self.dram?];
+        Some(all.map(|cycles| cycles.max(0.0)))
+    }
+}
+
+/// What [`Stalls::causes`] wait for.
+pub const WAITS_FOR: [&str; 5] = [
+    "a full store buffer",
+    "L1",
+    "L2",
+    "the last-level cache",
+    "memory",
+];
 
 /// What holds a workload back on the memory that it was counted on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]

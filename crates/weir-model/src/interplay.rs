@@ -379,6 +379,16 @@ crate::named! {
     }
 }
 
+impl Cause {
+    /// Whether it says where a change comes from.
+    pub const fn is_one(self) -> bool {
+        !matches!(
+            self,
+            Cause::Unharmed | Cause::Uncertain | Cause::Undetermined
+        )
+    }
+}
+
 /// Why a victim is slower, with what speaks for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Reason {

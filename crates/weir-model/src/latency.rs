@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::statistics::quantile_ranks;
 use crate::units::Nanos;
 
 /// Highest latency that is kept apart from its neighbours, 10 s; longer ones are counted here. Requests to
@@ -69,6 +70,16 @@ impl LatencyHistogram {
         Nanos(self.0.value_at_quantile(share) as f64 / 1e3)
     }
 
+    /// Where the latency is which `share` (0 to 1) of all accesses do not exceed; `None` with too few accesses.
+    pub fn quantile_interval(&self, share: f64) -> Option<QuantileInterval> {
+        let (low, high) = quantile_ranks(self.len(), share)?;
+        let at = |rank: u64| self.quantile((rank as f64 - 0.5) / self.len() as f64);
+        Some(QuantileInterval {
+            low: at(low),
+            high: at(high),
+        })
+    }
+
     /// Every latency that occurred, to the histogram's resolution, with its count, shortest first.
     pub fn buckets(&self) -> Vec<(Nanos, u64)> {
         self.0
@@ -111,6 +122,16 @@ impl LatencyHistogram {
             samples: self.len(),
         })
     }
+}
+
+/// Between which latencies a quantile lies with a confidence of 95 %, if no access waits longer because the one before it
+/// did. Where requests queue they do, and the interval is too narrow.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct QuantileInterval {
+    /// The lower end.
+    pub low: Nanos,
+    /// The upper end.
+    pub high: Nanos,
 }
 
 /// A latency distribution in a few figures, in nanoseconds. A quantile is absent where fewer than
@@ -158,6 +179,11 @@ mod tests {
         assert!((s.mean.get() - 500.5).abs() < 1.0, "{s:?}");
         assert!((s.p50.get() - 500.0).abs() < 1.0);
         assert!(s.p99.is_some() && s.p999.is_none());
+        let p99 = h.quantile_interval(0.99).unwrap();
+        assert!(
+            p99.low < s.p99.unwrap() && s.p99.unwrap() < p99.high,
+            "{p99:?}"
+        );
         assert!(LatencyHistogram::new().summary().is_none());
     }
 

@@ -61,6 +61,7 @@ pub mod insight;
 pub mod interplay;
 pub mod latency;
 pub mod machine;
+pub mod metric;
 pub mod number;
 pub mod page_move;
 pub mod platform;

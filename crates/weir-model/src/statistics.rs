@@ -88,6 +88,54 @@ fn outermost_rank(n: usize) -> Option<usize> {
     rank
 }
 
+/// Between which samples of `n`, counted from 1 by size, the true quantile lies with a confidence of at least 95 %; `None`
+/// where even the largest may be below it. Each sample is above the quantile or not, independently of the others, so that
+/// the binomial distribution tells.
+pub fn quantile_ranks(n: u64, share: f64) -> Option<(u64, u64)> {
+    let above = 1.0 - share;
+    if n == 0 || !(above > 0.0 && above < 1.0) {
+        return None;
+    }
+    // Chances relative to that of the likeliest number above, which do not underflow.
+    let likeliest = ((n + 1) as f64 * above) as u64;
+    let up = |k: u64| (n - k) as f64 / (k + 1) as f64 * (above / share);
+    let walk = |to: &dyn Fn(u64) -> Option<(u64, f64)>| {
+        let (mut at, mut chance, mut all) = (likeliest, 1.0, Vec::new());
+        while let Some((next, factor)) = to(at) {
+            (at, chance) = (next, chance * factor);
+            if chance < 1e-18 {
+                break;
+            }
+            all.push(chance);
+        }
+        all
+    };
+    let below = walk(&|k| Some((k.checked_sub(1)?, 1.0 / up(k - 1))));
+    let beyond = walk(&|k| (k < n).then(|| (k + 1, up(k))));
+    let first = likeliest - below.len() as u64;
+    let chances: Vec<f64> = below
+        .iter()
+        .rev()
+        .chain([&1.0])
+        .chain(&beyond)
+        .copied()
+        .collect();
+    let sum: f64 = chances.iter().sum();
+    // How many may be above at least and at most, with 2.5 % beyond either.
+    let within = |chances: &mut dyn Iterator<Item = &f64>| {
+        let mut tail = 0.0;
+        let outside = chances.take_while(|chance| {
+            tail += **chance;
+            tail / sum <= 0.025
+        });
+        outside.count() as u64
+    };
+    let least = first + within(&mut chances.iter());
+    let most = first + (chances.len() as u64 - 1) - within(&mut chances.iter().rev());
+    // With `k` above, the quantile is from rank n-k up to the next one.
+    (least > 0).then(|| ((n - most).max(1), n - least + 1))
+}
+
 /// The 97.5 % quantile of Student's t, to three decimals, for 1 to 30 degrees of freedom.
 const T975: [f64; 30] = [
     12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160,
@@ -170,6 +218,28 @@ mod tests {
         }
         assert_eq!(Median::of([1.0; 5]), None);
         assert_eq!(Median::of([]), None);
+    }
+
+    #[test]
+    fn a_quantiles_interval_has_the_ranks_of_the_binomial_distribution() {
+        // As for a median (Conover, Practical Nonparametric Statistics, table of the sign test).
+        assert_eq!(quantile_ranks(6, 0.5), Some((1, 6)));
+        assert_eq!(quantile_ranks(10, 0.5), Some((2, 9)));
+        // 0.99 to the power of 367 is 2.5 %: fewer samples have no upper end.
+        assert_eq!(quantile_ranks(300, 0.99), None);
+        assert_eq!(quantile_ranks(400, 0.99).map(|(_, high)| high), Some(400));
+        for n in [1_000, 50_000, 3_000_000] {
+            let (low, high) = quantile_ranks(n, 0.99).unwrap();
+            let (middle, deviation) = (0.99 * n as f64, (0.0099 * n as f64).sqrt());
+            assert!(
+                (middle - low as f64 - 1.96 * deviation).abs() < 2.5,
+                "{n}: {low}"
+            );
+            assert!(
+                (high as f64 - middle - 1.96 * deviation).abs() < 2.5,
+                "{n}: {high}"
+            );
+        }
     }
 
     #[test]

@@ -2,14 +2,20 @@
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use weir_lab::interplay::{
+    ACCESSES, CoRunners, CountedPair, Party, PlacedName, ProgramPairs, per_second,
+};
 use weir_lab::study::lists;
 use weir_lab::view::{Medium, Only, Part, View, col};
 use weir_lab::{About, Lab, LabError, Outcome, Placed, Study, Verdict, WorkloadOptions};
 use weir_model::frame::Frame;
 use weir_model::insight::Components;
+use weir_model::latency::{LatencyHistogram, LatencySummary};
+use weir_model::metric::OwnMetric;
 use weir_model::number::{figure, slower};
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
+use weir_model::units::{Cycles, Nanos};
 use weir_model::workload::Workload;
 
 use super::{DRAM, L1, L2, L3, OTHER, REST, STORE, doubt, note, rest};
@@ -46,9 +52,94 @@ pub struct Explain {
     #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "pid"],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
+    /// A stream or a workload that runs beside it, as TIER:OP or TIER:PROGRAM: compared with alone; a command
+    /// of this host takes a stream.
+    #[arg(long, value_name = "TENANT", conflicts_with_all = ["counters", "pid", "no_prefetch", "interval"])]
+    pub beside: Option<CoRunners>,
+    /// Requests a second that arrive at a workload which answers requests [default: what its description says].
+    #[arg(long, value_name = "N", requires = "workload", value_parser = per_second)]
+    pub rate: Option<f64>,
+    /// Requests that such a workload answers while it is observed.
+    #[arg(long, value_name = "N", default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
+    pub requests: u64,
     /// The description of the workload.
     #[arg(skip)]
     pub described: Option<Workload>,
+    /// What runs beside it.
+    #[arg(skip)]
+    pub aggressor: Option<Party>,
+}
+
+impl Explain {
+    /// The workload as a tenant on each of these tiers, alone and beside another.
+    fn pairs(
+        &self,
+        lab: &Lab<'_>,
+        workload: &Workload,
+        tiers: &[TierName],
+    ) -> Result<Vec<CountedPair>, LabError> {
+        let on = |tier: &TierName| {
+            let placed = PlacedName {
+                tiers: vec![(tier.clone(), 1)],
+                program: workload.name.clone(),
+            };
+            Party::program(&placed, workload.clone())
+        };
+        ProgramPairs {
+            victims: tiers.iter().map(on).collect(),
+            aggressors: self.aggressor.iter().cloned().collect(),
+            threads: 0,
+            rates: Vec::new(),
+            requests: self.requests,
+            accesses: ACCESSES,
+            rounds: 1,
+        }
+        .counted(lab)
+    }
+
+    /// The workload on one tier, alone and beside another tenant.
+    fn beside(
+        &self,
+        lab: &Lab<'_>,
+        workload: &Workload,
+        tier: &TierName,
+        other: &Party,
+    ) -> Result<Explained, LabError> {
+        let made = self.pairs(lab, workload, std::slice::from_ref(tier))?;
+        let made = made.into_iter().next().ok_or(LabError::Stopped)?;
+        let unloaded = lone_chase(lab, tier, &options(lab.seed()))?;
+        let processor = &lab.topology().processor;
+        let counted = [
+            (Some(&made.alone), None),
+            (made.beside.as_ref(), Some(&other.name)),
+        ];
+        let counted: Vec<CountedRun> = (counted.into_iter())
+            .filter_map(|(run, beside)| {
+                Some(CountedRun {
+                    beside: beside.cloned(),
+                    unloaded,
+                    ..CountedRun::of_program(run?, &workload.name, tier, processor)
+                })
+            })
+            .collect();
+        let mut explained = Explained::of(&counted)?;
+        if let Some(difference) = &mut explained.difference {
+            difference.verdict = made.pair.verdict;
+        }
+        Ok(explained)
+    }
+}
+
+/// What a lone chase takes on a tier, where it can be told.
+fn lone_chase(
+    lab: &Lab<'_>,
+    tier: &TierName,
+    options: &WorkloadOptions,
+) -> Result<Option<Cycles>, LabError> {
+    match lone_chases(lab, &[tier], options) {
+        Err(LabError::Stopped) => Err(LabError::Stopped),
+        found => Ok(found.ok().and_then(|found| found.first().copied())),
+    }
 }
 
 impl Study for Explain {
@@ -64,6 +155,14 @@ impl Study for Explain {
             [] => first_two.map(|tier| tier.name.clone()).collect(),
             named => named.to_vec(),
         };
+        if let Some(other) = &self.aggressor {
+            return match self.tiers.as_slice() {
+                [] | [_] => self.beside(lab, workload, &names[0], other),
+                _ => Err(LabError::Nothing(
+                    "beside another tenant a workload is on one tier; name one with --tier".into(),
+                )),
+            };
+        }
         match names.as_slice() {
             [_] => {}
             [from, to] => drop(Tiers::of(lab.topology(), from, to)?),
@@ -83,14 +182,18 @@ impl Study for Explain {
         };
         let runs = lab.ask_all(&names.iter().map(on).collect::<Vec<_>>())?;
         let processor = &lab.topology().processor;
+        let mut served = match workload.requests {
+            Some(_) if options.prefetch => self.pairs(lab, workload, &names)?.into_iter(),
+            _ => Vec::new().into_iter(),
+        };
         let mut counted = Vec::new();
         for (run, tier) in runs.iter().zip(&names) {
-            let unloaded = match lone_chases(lab, &[tier], &options) {
-                Err(LabError::Stopped) => return Err(LabError::Stopped),
-                found => found.ok().and_then(|found| found.first().copied()),
-            };
+            let (unit, factor) = workload.unit();
+            let rate = workload.done(run.instructions as f64) / run.time.get().max(1.0) * factor;
+            let alone = OwnMetric::of(unit, rate, &LatencyHistogram::new());
             counted.push(CountedRun {
-                unloaded,
+                unloaded: lone_chase(lab, tier, &options)?,
+                metric: Some(served.next().map_or(alone, |pair| pair.alone.metric)),
                 ..CountedRun::of_workload(run, tier, processor)
             });
         }
@@ -132,7 +235,7 @@ struct CauseRow {
 #[derive(Serialize, JsonSchema)]
 struct QuantityRow {
     /// What, with its unit.
-    quantity: &'static str,
+    quantity: String,
     /// The run by its memory.
     run: String,
     /// How much; absent where it is not known.
@@ -142,7 +245,19 @@ struct QuantityRow {
 /// How a quantity of a run is read.
 type Read = fn(&ExplainedRun) -> Option<f64>;
 
-const QUANTITIES: [(&str, Read); 13] = [
+fn served(run: &ExplainedRun) -> Option<&LatencySummary> {
+    run.metric.as_ref()?.ns.as_ref()
+}
+
+fn us(latency: Nanos) -> f64 {
+    latency.get() / 1e3
+}
+
+const QUANTITIES: [(&str, Read); 15] = [
+    ("p50 of its requests [us]", |r| {
+        served(r).map(|ns| us(ns.p50))
+    }),
+    ("p99 of its requests [us]", |r| served(r)?.p99.map(us)),
     ("time [ms]", |r| r.time_ns.map(|t| t.get() / 1e6)),
     ("processors busy", |r| {
         let elapsed = r.time_ns.filter(|t| t.get() > 0.0)?;
@@ -195,13 +310,30 @@ impl Explained {
         let mut names: Vec<String> = Vec::new();
         for run in &self.runs {
             let tier = run.tier.as_ref().map(ToString::to_string);
-            let name = tier.unwrap_or_else(|| run.workload.clone());
+            let name = match &run.beside {
+                Some(other) => format!("beside {other}"),
+                None if self.has_neighbour() => "alone".into(),
+                None => tier.unwrap_or_else(|| run.workload.clone()),
+            };
             names.push(match names.contains(&name) {
                 true => format!("{name} again"),
                 false => name,
             });
         }
         names
+    }
+
+    /// `on cxl0`, `alone`, `beside cxl0:nt_st`.
+    fn on(&self, name: &str) -> String {
+        match self.has_neighbour() {
+            true => name.to_owned(),
+            false => format!("on {name}"),
+        }
+    }
+
+    /// Whether a run has another tenant beside it.
+    fn has_neighbour(&self) -> bool {
+        self.runs.iter().any(|run| run.beside.is_some())
     }
 
     fn counts_cycles(&self) -> bool {
@@ -218,7 +350,10 @@ impl Explained {
                 workload: run.workload.clone(),
                 run: name.clone(),
                 phase: phase.map(|phase| phase.phase.clone()),
-                name: phase.map_or_else(|| format!("lost on {name}"), |phase| phase.phase.clone()),
+                name: phase.map_or_else(
+                    || format!("lost {}", self.on(name)),
+                    |phase| phase.phase.clone(),
+                ),
                 share_pct: phase.map(|phase| phase.share_pct),
                 length_pct: phase.map(|phase| phase.share_pct * if at == 0 { 1.0 } else { slower }),
                 causes: phase.map_or(run.lost, |phase| phase.lost),
@@ -233,7 +368,10 @@ impl Explained {
             let row = |phase: Option<&str>, causes: &Components, all: f64| CauseRow {
                 what: "slowdown",
                 workload: run.workload.clone(),
-                run: names.join(" to "),
+                run: match self.has_neighbour() {
+                    true => names.last().cloned().unwrap_or_default(),
+                    false => names.join(" to "),
+                },
                 phase: phase.map(str::to_owned),
                 name: phase.map_or_else(|| run.workload.clone(), |phase| format!("its {phase}")),
                 share_pct: None,
@@ -254,19 +392,26 @@ impl Explained {
 
     fn quantities(&self) -> Vec<QuantityRow> {
         let names = self.names();
-        let known = |read: &Read| self.runs.iter().any(|run| read(run).is_some());
-        let all = QUANTITIES.iter().filter(|(_, read)| known(read));
-        all.flat_map(|&(quantity, read)| {
-            self.runs
-                .iter()
-                .zip(&names)
-                .map(move |(run, name)| QuantityRow {
-                    quantity,
-                    run: name.clone(),
-                    value: read(run),
-                })
-        })
-        .collect()
+        let metric = self.runs.iter().find_map(|run| run.metric.as_ref());
+        let done: Read = |run| run.metric.as_ref().map(|metric| metric.rate);
+        let own = metric.map(|metric| (metric.unit.clone(), done));
+        let usual = QUANTITIES
+            .iter()
+            .map(|&(name, read)| (name.to_owned(), read));
+        let known = |read: Read| self.runs.iter().any(|run| read(run).is_some());
+        let mut rows = Vec::new();
+        for (quantity, read) in own
+            .into_iter()
+            .chain(usual)
+            .filter(|(_, read)| known(*read))
+        {
+            rows.extend(self.runs.iter().zip(&names).map(|(run, name)| QuantityRow {
+                quantity: quantity.clone(),
+                run: name.clone(),
+                value: read(run),
+            }));
+        }
+        rows
     }
 
     /// Slowdown in a sentence, with the cause that adds most.
@@ -326,8 +471,30 @@ impl Outcome for Explained {
         let mut all = Vec::new();
         if let (Some(difference), Some(run)) = (&self.difference, self.runs.last()) {
             let on = run.tier.as_ref().map(|tier| format!(" on {tier}"));
-            let about = format!("{}{}", run.workload, on.unwrap_or_default());
-            all.push(note(&about, Self::summary(difference)));
+            let beside = run.beside.as_ref().map(|other| format!(" beside {other}"));
+            let about = [Some(run.workload.clone()), on, beside];
+            let about: String = about.into_iter().flatten().collect();
+            let p99 = |run: &ExplainedRun| served(run)?.p99.map(|p99| figure(us(p99)));
+            let tail = self
+                .runs
+                .first()
+                .and_then(|first| Some((p99(first)?, p99(run)?)));
+            let tail = tail.map_or_else(String::new, |(from, to)| {
+                format!("p99 of a request from {from} to {to} us; an instruction is ")
+            });
+            all.push(note(&about, format!("{tail}{}", Self::summary(difference))));
+            if let Some(verdict) = &difference.verdict
+                && verdict.cause.is_one()
+            {
+                let evidence = verdict.evidence.join("; ");
+                all.push(note(
+                    "where it waits",
+                    format!("{}: {evidence}", verdict.cause),
+                ));
+            }
+        }
+        for (run, name) in self.runs.iter().zip(&names) {
+            all.extend(run.metric.as_ref().map(|metric| note(name, metric.words())));
         }
         for (run, name) in self
             .runs
@@ -396,7 +563,10 @@ impl Outcome for Explained {
         if self.difference.is_some() {
             whole.push(col("all_pct").head("all").signed());
             let first = self.names().into_iter().next().unwrap_or_default();
-            title.push_str(&format!(", and slowdown [% of the cycles on {first}]"));
+            title.push_str(&format!(
+                ", and slowdown [% of the cycles {}]",
+                self.on(&first)
+            ));
         }
         let mut all = vec![
             View::table("causes", title, whole).only(Only::Lacks("phase")),
@@ -416,7 +586,10 @@ impl Outcome for Explained {
             .only(is("what", "slowdown")),
             false => View::table(
                 "causes",
-                "Cycles lost in each phase on {run} [%]",
+                match self.has_neighbour() {
+                    true => "Cycles lost in each phase {run} [%]",
+                    false => "Cycles lost in each phase on {run} [%]",
+                },
                 by_phase(col("share_pct").head("share")),
             )
             .each(&["run"])

@@ -39,10 +39,10 @@ pub use certainty::{LEAST, MOST};
 pub use co_runners::{CoRunners, pairs, tier_ops};
 pub use matrix::{Matrix, Measured, matrix};
 pub use programs::{
-    LoadPoint, LostCycles, Party, PlacedName, ProgramPair, ProgramPairs, ProgramTable, TenantRun,
-    Together, TogetherRun, What,
+    ACCESSES, CountedPair, CountedProgram, LoadPoint, LostCycles, Party, PlacedName, ProgramPair,
+    ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
 };
-pub use study::{Interplay, sentence};
+pub use study::{Interplay, per_second, sentence};
 
 /// Storage requests as CXL-Interplay §III-A puts them: `fio` with `bs=4k` and `iodepth=16`.
 pub(crate) const REQUESTS: Pattern = Pattern::Requests {

@@ -94,7 +94,10 @@ impl Interplay {
 }
 
 /// Reads a rate of requests: `50000`, or `50k`.
-fn per_second(text: &str) -> Result<f64, String> {
+///
+/// # Errors
+/// It is none.
+pub fn per_second(text: &str) -> Result<f64, String> {
     let (number, factor) = match text.strip_suffix(['k', 'K']) {
         Some(number) => (number, 1e3),
         None => (text, 1.0),

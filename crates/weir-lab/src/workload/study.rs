@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::frame::Frame;
+use weir_model::insight::{Stalls, WAITS_FOR};
 use weir_model::machine::MachineKind;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
@@ -155,15 +156,9 @@ impl Outcome for WorkloadCost {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
         let Self { whole, .. } = self;
-        let parts = [
-            ("a full store buffer", whole.stores),
-            ("L1", whole.l1),
-            ("L2", whole.l2),
-            ("the last-level cache", whole.l3),
-            ("memory", whole.dram),
-        ];
-        let [most, rest @ ..] = parts;
-        let (cause, share) = (rest.into_iter()).fold(most, |a, b| if b.1 > a.1 { b } else { a });
+        let shares = [whole.stores, whole.l1, whole.l2, whole.l3, whole.dram];
+        let (cause, share) = (WAITS_FOR.into_iter().zip(shares))
+            .fold(("", -1.0), |a, b| if b.1 > a.1 { b } else { a });
         let tiers: Vec<String> = match &self.placement {
             Placement::Interleave(parts) => {
                 let part = |(tier, pages): &(TierName, u32)| format!("{tier}={pages}");
@@ -262,14 +257,8 @@ impl PhaseLine {
     ) -> Self {
         let count = |counter| counters.get(counter).map_or(0.0, |n| n as f64);
         let cycles = count(Counter::Cycles).max(1.0);
-        let share = |of: f64, without: f64| ((of - without) / cycles).max(0.0);
-        let [any, l1, l2, l3] = [
-            Counter::StallsMemAny,
-            Counter::StallsL1dMiss,
-            Counter::StallsL2Miss,
-            Counter::StallsL3Miss,
-        ]
-        .map(count);
+        let shares = Stalls::of(counters).over(cycles).causes();
+        let [stores, l1, l2, l3, dram] = shares.unwrap_or_default();
         let lines = counters.get(Counter::TorInsertsIaMiss).ok();
         let bytes = lines.map(|lines| Bytes(lines * LINE_BYTES));
         let outstanding = counters.ratio(
@@ -282,11 +271,11 @@ impl PhaseLine {
             instructions,
             time_ns: time,
             cpi: cycles / (instructions.max(1) as f64),
-            stores: share(count(Counter::BoundOnStores), 0.0),
-            l1: share(any, l1),
-            l2: share(l1, l2),
-            l3: share(l2, l3),
-            dram: share(l3, 0.0),
+            stores,
+            l1,
+            l2,
+            l3,
+            dram,
             gbps: bytes.map(|bytes| GbPerSec::from_bytes_in(bytes, time).get()),
             latency_ns: outstanding.ok().map(|cycles| cycles * cycle),
         }

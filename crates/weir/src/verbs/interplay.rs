@@ -1,7 +1,7 @@
 //! `weir interplay`: who hurts whom.
 
 use weir_lab::Study as _;
-use weir_lab::interplay::{CoRunners, Interplay, MOST, Party, ProgramPairs, tier_ops};
+use weir_lab::interplay::{ACCESSES, CoRunners, Interplay, MOST, ProgramPairs};
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineKind;
@@ -12,7 +12,7 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::store::{RunId, StoredRun};
-use crate::verbs::workload::find;
+use crate::verbs::parties::{named_command, parties};
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -81,32 +81,7 @@ impl Args {
 
     /// The study of programs.
     fn programs(&self, chosen: &Chosen) -> Result<ProgramPairs> {
-        let sides = |named: &[CoRunners]| -> Result<Vec<Party>> {
-            let mut all = Vec::new();
-            for side in named {
-                match side {
-                    CoRunners::Program(placed) if placed.program.starts_with('!') => {
-                        let name = placed.program.trim_start_matches('!');
-                        let found = self.command.iter().find(|(known, _)| known == name);
-                        let (_, command) = found.ok_or_else(|| {
-                            Failure::request(format!(
-                                "`{placed}`: there is no command `{name}`; give it with --command {name}='…'"
-                            ))
-                        })?;
-                        all.push(Party::command(placed, command.clone()));
-                    }
-                    CoRunners::Program(placed) => {
-                        all.push(Party::program(placed, find(&placed.program)?));
-                    }
-                    stream => {
-                        let streams = tier_ops(&chosen.topology, std::slice::from_ref(stream))
-                            .map_err(|error| driver::refusal(error, chosen))?;
-                        all.extend(streams.into_iter().map(Party::stream));
-                    }
-                }
-            }
-            Ok(all)
-        };
+        let sides = |named: &[CoRunners]| parties(named, chosen, &self.command);
         if self.study.victims.is_empty() {
             return Err(Failure::request(
                 "a program has no usual victims; name them with --victims",
@@ -132,26 +107,6 @@ impl Args {
 
 /// Repetitions of a command on a host.
 const ROUNDS_OF_COMMANDS: u32 = 3;
-
-/// Reads `NAME=COMMAND LINE`; words are apart by spaces, and quotes keep them together as in a shell.
-fn named_command(text: &str) -> std::result::Result<(String, Command), String> {
-    let (name, line) = text
-        .split_once('=')
-        .filter(|(name, _)| !name.is_empty())
-        .ok_or_else(|| format!("`{text}` is not NAME=COMMAND LINE"))?;
-    let words = shell_words::split(line).map_err(|error| format!("`{line}`: {error}"))?;
-    let Some((program, arguments)) = words.split_first() else {
-        return Err(format!("`{name}` has no command"));
-    };
-    let command = Command {
-        program: program.clone(),
-        arguments: arguments.to_vec(),
-    };
-    Ok((name.to_owned(), command))
-}
-
-/// Lines that each thread of a program without requests touches while it is observed.
-const ACCESSES: u64 = 20_000;
 
 /// Measures what a stopped run still lacks.
 ///

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod fit;
 pub mod interplay;
 pub mod man;
+pub mod parties;
 pub mod place;
 pub mod platforms;
 pub mod predict;

@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 use weir_model::counters::CounterSet;
 use weir_model::machine::{Machine, MachineError};
 use weir_model::tenant::Tenant;
-use weir_model::units::{Bytes, Nanos};
+use weir_model::units::Nanos;
 
 use crate::{Ask, Lab, LabError};
 
-/// One run of a command.
+/// One run of a command, or a stream for a while.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct CommandRun {
-    /// The command.
+    /// The command or stream.
     pub victim: Tenant,
     /// What runs beside it.
     pub beside: Option<Tenant>,
@@ -27,7 +27,9 @@ pub struct CommandRun {
 pub struct CommandTime {
     /// From its start to its end.
     pub time: Nanos,
-    /// Bytes a nanosecond of the tenant beside it, if that is a stream.
+    /// What it got done in a nanosecond: runs, or bytes of a stream.
+    pub rate: f64,
+    /// The same of the tenant beside it; absent where that is a command of which no run ended.
     pub beside: Option<f64>,
     /// What was counted of it.
     pub counters: CounterSet,
@@ -35,6 +37,8 @@ pub struct CommandTime {
 
 /// Between two looks whether it has ended. The end itself is taken when it happens.
 const LOOK: Nanos = Nanos(20e6);
+/// How long a stream alone is looked at.
+const STREAM: Nanos = Nanos(1e9);
 /// How long the tenant beside it runs before.
 const LEAD: Nanos = Nanos(200e6);
 
@@ -43,7 +47,8 @@ struct Beside<'a> {
     lab: &'a Lab<'a>,
     tenant: &'a Tenant,
     machine: Box<dyn Machine>,
-    bytes: Bytes,
+    /// Bytes of a stream or runs of a command that ended, and how long they took.
+    done: f64,
     time: Nanos,
 }
 
@@ -56,7 +61,7 @@ impl<'a> Beside<'a> {
             lab,
             tenant,
             machine,
-            bytes: Bytes(0),
+            done: 0.0,
             time: Nanos(0.0),
         })
     }
@@ -66,15 +71,24 @@ impl<'a> Beside<'a> {
         let Some(own) = seen.tenants.first() else {
             return Ok(());
         };
-        self.bytes = Bytes(self.bytes.get() + own.bytes.get());
-        self.time = self.time + seen.window;
+        if !self.tenant.work.is_of_host() {
+            self.done += own.bytes.get() as f64;
+            self.time = self.time + seen.window;
+        }
         if let Some(end) = own.process.as_ref().and_then(|process| process.ended) {
             failed(&self.tenant.name, end.code)?;
+            self.done += 1.0;
+            self.time = self.time + end.after;
             self.machine.stop()?;
             self.machine = self.lab.testbed().open(self.lab.seed())?;
             self.machine.start(std::slice::from_ref(self.tenant))?;
         }
         Ok(())
+    }
+
+    /// What it gets done in a nanosecond.
+    fn rate(&self) -> Option<f64> {
+        (self.done > 0.0).then(|| self.done / self.time.get().max(1.0))
     }
 }
 
@@ -96,6 +110,22 @@ impl Ask for CommandRun {
     const KIND: &'static str = "command beside others";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
+        if !self.victim.work.is_of_host() {
+            let mut stream = Beside::start(lab, &self.victim)?;
+            while stream.time < STREAM {
+                if lab.stopped() {
+                    return Err(LabError::Stopped);
+                }
+                stream.look()?;
+            }
+            stream.machine.stop()?;
+            return Ok(CommandTime {
+                time: stream.time,
+                rate: stream.rate().unwrap_or(0.0),
+                beside: None,
+                counters: CounterSet::default(),
+            });
+        }
         let mut beside = match &self.beside {
             Some(tenant) => Some(Beside::start(lab, tenant)?),
             None => None,
@@ -126,13 +156,17 @@ impl Ask for CommandRun {
         };
         machine.stop()?;
         failed(&self.victim.name, end.code)?;
-        let moved = beside.map(|mut beside| {
-            let rate = beside.bytes.get() as f64 / beside.time.get().max(1.0);
-            beside.machine.stop().map(|_| rate)
-        });
+        let moved = match &mut beside {
+            Some(beside) => {
+                beside.machine.stop()?;
+                beside.rate()
+            }
+            None => None,
+        };
         Ok(CommandTime {
             time: end.after,
-            beside: moved.transpose()?.filter(|rate| *rate > 0.0),
+            rate: 1.0 / end.after.get().max(1.0),
+            beside: moved,
             counters,
         })
     }

@@ -2,15 +2,15 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_model::counters::{Counter, CounterSet};
-use weir_model::interplay::{Cause, ChangeClass, Reason};
-use weir_model::latency::{LatencyHistogram, LatencySummary};
+use weir_model::interplay::{ChangeClass, Reason};
+use weir_model::latency::{LatencySummary, QuantileInterval};
 use weir_model::topology::Topology;
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::GbPerSec;
 
 use super::super::reason::{Evidence, reason};
 use super::super::side_by_side::RunCounters;
 use super::commands::CommandTime;
+use super::pace::{LostCycles, Pace, unit};
 use super::party::{Party, What};
 use super::together::TogetherRun;
 
@@ -57,6 +57,12 @@ pub struct ProgramPair {
     /// The same beside the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_beside: Option<LatencySummary>,
+    /// Where the p99 of these is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_alone: Option<QuantileInterval>,
+    /// The same beside the aggressor.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub p99_beside: Option<QuantileInterval>,
     /// Whether more requests arrive than are answered, beside the aggressor or, without one, alone. The latency then
     /// depends on how long one looks.
     pub saturated: bool,
@@ -78,173 +84,6 @@ pub struct ProgramPair {
     /// Why the victim gets less done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Reason>,
-}
-
-/// Cycles of an instruction in which nothing was executed, by what was waited for.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct LostCycles {
-    /// All cycles of an instruction.
-    pub cpi: f64,
-    /// Because the store buffer was full.
-    pub stores: f64,
-    /// For loads that hit L1.
-    pub l1: f64,
-    /// For loads that missed L1.
-    pub l2: f64,
-    /// For loads that missed L2.
-    pub l3: f64,
-    /// For loads that missed the last-level cache.
-    pub dram: f64,
-}
-
-impl LostCycles {
-    /// Of a program's counters; `None` where they are not counted.
-    fn of(counters: &CounterSet) -> Option<Self> {
-        let count = |counter| counters.get(counter).ok().map(|n| n as f64);
-        let instructions = count(Counter::Instructions).filter(|n| *n > 0.0)?;
-        let [any, l1, l2, l3] = [
-            count(Counter::StallsMemAny)?,
-            count(Counter::StallsL1dMiss)?,
-            count(Counter::StallsL2Miss)?,
-            count(Counter::StallsL3Miss)?,
-        ];
-        let each = |cycles: f64| cycles.max(0.0) / instructions;
-        Some(Self {
-            cpi: each(count(Counter::Cycles)?),
-            stores: each(count(Counter::BoundOnStores)?),
-            l1: each(any - l1),
-            l2: each(l1 - l2),
-            l3: each(l2 - l3),
-            dram: each(l3),
-        })
-    }
-
-    fn scaled(self, by: f64, add: Self) -> Self {
-        let one = |a: f64, b: f64| a + b * by;
-        Self {
-            cpi: one(add.cpi, self.cpi),
-            stores: one(add.stores, self.stores),
-            l1: one(add.l1, self.l1),
-            l2: one(add.l2, self.l2),
-            l3: one(add.l3, self.l3),
-            dram: one(add.dram, self.dram),
-        }
-    }
-
-    /// The cause whose cycles grew most, and its cycles before and after.
-    fn grew_most(before: Self, after: Self) -> (&'static str, f64, f64) {
-        let causes = [
-            ("a full store buffer", before.stores, after.stores),
-            ("L1", before.l1, after.l1),
-            ("L2", before.l2, after.l2),
-            ("the last-level cache", before.l3, after.l3),
-            ("memory", before.dram, after.dram),
-        ];
-        let [first, rest @ ..] = causes;
-        rest.into_iter()
-            .fold(first, |a, b| if b.2 - b.1 > a.2 - a.1 { b } else { a })
-    }
-}
-
-/// What a tenant gets done in a nanosecond, over all its phases.
-#[derive(Debug, Clone, Default)]
-pub struct Pace {
-    /// Time of one period: all phases once, or one unit of work.
-    pub time: f64,
-    /// The share of it in each phase.
-    pub shares: Vec<f64>,
-    latency: LatencyHistogram,
-    lost: Option<LostCycles>,
-    gbps: Option<f64>,
-}
-
-/// What a tenant of a run did, as work in a nanosecond.
-fn work_of(party: &Party, run: &TogetherRun, tenant: usize) -> f64 {
-    let Some(own) = run.tenants.get(tenant) else {
-        return 0.0;
-    };
-    let time = run.window.get().max(1.0);
-    match &party.what {
-        What::Stream(_) | What::Command(..) => own.bytes.get() as f64 / time,
-        What::Program(work, _) => {
-            let instructions = own.counters.get(Counter::Instructions).unwrap_or(0) as f64;
-            match &work.requests {
-                Some(requests) if requests.is_open() => own.histogram().len() as f64 / time,
-                // A request that is under way counts as far as it has come.
-                Some(requests) => instructions / requests.instructions.max(1) as f64 / time,
-                None => instructions / time,
-            }
-        }
-    }
-}
-
-/// Lines of a tenant that came from memory or went there, in GB/s.
-fn traffic(party: &Party, run: &TogetherRun, tenant: usize) -> Option<f64> {
-    let own = run.tenants.get(tenant)?;
-    if let What::Stream(_) = party.what {
-        return Some(own.bytes.get() as f64 / run.window.get());
-    }
-    let get = |counter| own.counters.get(counter).ok();
-    let loads = get(Counter::OffcoreL3MissDemandDataRd)?;
-    let prefetched = |all, hit| Some(get(all)?.saturating_sub(get(hit).unwrap_or(0)));
-    let lines = loads
-        + prefetched(Counter::HwpfL1d, Counter::HwpfL1dL3Hit)?
-        + prefetched(Counter::HwpfL2, Counter::HwpfL2L3Hit)?
-        + get(Counter::StreamingWr).unwrap_or(0);
-    Some((lines * LINE_BYTES) as f64 / run.window.get())
-}
-
-/// Of a party whose phases were run, each beside the phases of another, whose weights are the shares of its time.
-///
-/// `runs[p][q]` has phase `p` of the party beside phase `q`; `tenant` is its place among the tenants.
-pub fn pace(party: &Party, runs: &[Vec<&TogetherRun>], weights: &[f64], tenant: usize) -> Pace {
-    let phases = party.phases();
-    let mut pace = Pace::default();
-    let mut times = Vec::new();
-    let (mut lost, mut gbps) = (Some(LostCycles::default()), Some(0.0));
-    let whole = of_phases(party);
-    for (phase, beside) in phases.iter().zip(runs) {
-        let amount = amount_of(phase) / whole;
-        let mut rate = 0.0;
-        for (run, weight) in beside.iter().zip(weights) {
-            rate += weight * work_of(phase, run, tenant);
-            if let Some(own) = run.tenants.get(tenant) {
-                pace.latency.merge(&own.histogram());
-                let here = LostCycles::of(&own.counters);
-                lost = lost
-                    .zip(here)
-                    .map(|(all, here)| here.scaled(weight * amount, all));
-            }
-        }
-        let time = if rate > 0.0 { amount / rate } else { 0.0 };
-        times.push(time);
-        let here: Option<f64> = (beside.iter().zip(weights))
-            .map(|(run, weight)| Some(weight * traffic(phase, run, tenant)?))
-            .sum();
-        gbps = gbps.zip(here).map(|(all, here)| all + here * time);
-    }
-    pace.time = times.iter().sum();
-    pace.shares = times
-        .iter()
-        .map(|time| time / pace.time.max(1e-300))
-        .collect();
-    pace.lost = lost;
-    pace.gbps = gbps.map(|bytes| bytes / pace.time.max(1e-300));
-    pace
-}
-
-/// How much a phase does in a period: its instructions where it is one of several.
-fn amount_of(phase: &Party) -> f64 {
-    match &phase.what {
-        What::Program(work, _) if work.requests.is_none() => {
-            work.phases.iter().map(|p| p.instructions as f64).sum()
-        }
-        _ => 1.0,
-    }
-}
-
-fn of_phases(party: &Party) -> f64 {
-    party.phases().iter().map(amount_of).sum::<f64>().max(1.0)
 }
 
 /// What a row is made of.
@@ -307,6 +146,8 @@ impl ProgramPair {
             class: harm.map(ChangeClass::of),
             ns_alone: alone.latency.summary(),
             ns_beside: beside.and_then(|pace| pace.latency.summary()),
+            p99_alone: alone.latency.quantile_interval(0.99),
+            p99_beside: beside.and_then(|pace| pace.latency.quantile_interval(0.99)),
             saturated: offered.is_some_and(|offered| last < ANSWERED * offered),
             gbps_alone: gbps(alone),
             gbps_beside: beside.and_then(gbps),
@@ -319,13 +160,13 @@ impl ProgramPair {
         }
     }
 
-    /// A command of a host: its runs alone, and those beside another with what that moved.
+    /// A command of a host: its runs alone, those beside another, and those of the other alone.
     pub fn of_command(
         victim: (&Party, u32),
         aggressor: Option<(&Party, u32)>,
         alone: &[CommandTime],
         beside: Option<&[CommandTime]>,
-        aggressor_alone: Option<f64>,
+        aggressor_alone: &[CommandTime],
     ) -> Self {
         let seconds = |runs: &[CommandTime]| -> Vec<f64> {
             let mut all: Vec<f64> = runs.iter().map(|run| run.time.get() / 1e9).collect();
@@ -344,7 +185,19 @@ impl ProgramPair {
             .as_deref()
             .map(|after| (median(&before) / median(after).max(1e-9) - 1.0) * 100.0);
         let lost = |runs: &[CommandTime]| LostCycles::of(&runs.first()?.counters);
-        let moved = beside.and_then(|runs| runs.first()?.beside);
+        let middle = |rates: Vec<f64>| {
+            let mut rates = rates;
+            rates.sort_by(f64::total_cmp);
+            rates.get(rates.len() / 2).copied()
+        };
+        let by_itself = middle(aggressor_alone.iter().map(|run| run.rate).collect());
+        let moved = middle(
+            beside
+                .unwrap_or(&[])
+                .iter()
+                .filter_map(|run| run.beside)
+                .collect(),
+        );
         Self {
             victim: victim.0.name.clone(),
             aggressor: aggressor.map(|(party, _)| party.name.clone()),
@@ -365,12 +218,15 @@ impl ProgramPair {
             }),
             ns_alone: None,
             ns_beside: None,
+            p99_alone: None,
+            p99_beside: None,
             saturated: false,
             gbps_alone: None,
             gbps_beside: None,
             lost_alone: lost(alone),
             lost_beside: beside.and_then(lost),
-            aggressor_change_pct: aggressor_alone
+            aggressor_change_pct: by_itself
+                .filter(|rate| *rate > 0.0)
                 .zip(moved)
                 .map(|(alone, beside)| (beside / alone - 1.0) * 100.0),
             verdict: None,
@@ -383,7 +239,7 @@ impl ProgramPair {
         change > 5.0 && self.spread_pct.is_some_and(|spread| spread >= change)
     }
 
-    /// `-31.0 % of its requests/s, p99 3.1 x, most of it waiting for memory (0.4 to 1.2 cycles of an instruction)`.
+    /// `-31.0 % of its requests/s, p99 from 8.1 us (8.0 to 8.3) to 25.2 us (24.1 to 26.4), most of it waiting for memory (0.4 to 1.2 cycles of an instruction)`.
     pub fn sentence(&self) -> Option<String> {
         let change = self.change_pct?;
         let mut parts = Vec::new();
@@ -397,9 +253,21 @@ impl ProgramPair {
         if change.abs() >= 0.05 {
             parts.push(format!("{change:+.1} % of its {}", self.unit));
         }
-        let p99 = |ns: &Option<LatencySummary>| ns.and_then(|ns| ns.p99).map(Nanos::get);
-        if let (Some(before), Some(after)) = (p99(&self.ns_alone), p99(&self.ns_beside)) {
-            parts.push(format!("p99 {:.1} to {:.1} us", before / 1e3, after / 1e3));
+        let p99 = |ns: &Option<LatencySummary>, between: Option<QuantileInterval>| {
+            let within = between.map_or_else(String::new, |p99| {
+                format!(
+                    " ({:.1} to {:.1})",
+                    p99.low.get() / 1e3,
+                    p99.high.get() / 1e3
+                )
+            });
+            Some(format!("{:.1} us{within}", ns.as_ref()?.p99?.get() / 1e3))
+        };
+        if let (Some(before), Some(after)) = (
+            p99(&self.ns_alone, self.p99_alone),
+            p99(&self.ns_beside, self.p99_beside),
+        ) {
+            parts.push(format!("p99 from {before} to {after}"));
         }
         if self.saturated {
             parts.push("it cannot answer all that arrive".into());
@@ -414,10 +282,7 @@ impl ProgramPair {
         }
         let mut text = parts.join(", ");
         if let Some(verdict) = &self.verdict
-            && !matches!(
-                verdict.cause,
-                Cause::Unharmed | Cause::Uncertain | Cause::Undetermined
-            )
+            && verdict.cause.is_one()
         {
             text.push_str(&format!(". {}", verdict.cause));
             if !verdict.evidence.is_empty() {
@@ -430,26 +295,6 @@ impl ProgramPair {
 
 /// Requests that are answered, as a share of those that arrive, below which they queue without end.
 const ANSWERED: f64 = 0.97;
-
-/// What a party's work is counted in, and how much of it a nanosecond's unit is in a second.
-fn unit(party: &Party) -> (String, f64) {
-    match &party.what {
-        What::Stream(_) => ("GB/s".into(), 1.0),
-        What::Command(..) => ("runs/h".into(), 3.6e12),
-        What::Program(work, _) => match &work.requests {
-            Some(requests) => (format!("{}/s", plural(&requests.unit)), 1e9),
-            None => ("G instructions/s".into(), 1.0),
-        },
-    }
-}
-
-/// `requests`, `queries`.
-fn plural(unit: &str) -> String {
-    match unit.strip_suffix('y') {
-        Some(stem) => format!("{stem}ies"),
-        None => format!("{unit}s"),
-    }
-}
 
 impl Made<'_> {
     fn reason(&self, change_pct: Option<f64>) -> Option<Reason> {

@@ -143,8 +143,19 @@ impl Party {
         phases.map(party).collect()
     }
 
+    /// The name of its only phase, or its own.
+    pub(super) fn phase_name(&self) -> String {
+        match &self.what {
+            What::Program(work, _) if work.phases.len() == 1 => work.phases[0].name.clone(),
+            _ => self.name.clone(),
+        }
+    }
+
     /// The tenant on these cores. Streams of `streams` threads have working sets as in the matrix.
-    pub(super) fn tenant(&self, topology: &Topology, cores: &[u32]) -> Result<Tenant, LabError> {
+    ///
+    /// # Errors
+    /// The machine has no such tier, or it takes no such instruction.
+    pub fn tenant(&self, topology: &Topology, cores: &[u32]) -> Result<Tenant, LabError> {
         let tenant = match &self.what {
             What::Stream(tier_op) => {
                 super::super::co_runners::check(topology, tier_op)?;

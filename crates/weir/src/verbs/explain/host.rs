@@ -5,18 +5,24 @@ use std::time::Duration;
 use weir_insight::documents::Explained;
 use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_lab::Outcome as _;
+use weir_lab::interplay::What;
 use weir_linux::memory::ProgramPolicy;
+use weir_linux::pin::Pinned;
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
 use weir_model::document::Document;
+use weir_model::machine::Machine;
+use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 
 use super::{Args, document};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
+use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::insight::{self, header};
+use crate::machine::{self, Chosen};
 use crate::nodes::{all_here, here, node_of};
 
 /// Runs or watches, and explains.
@@ -54,10 +60,24 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         }
         _ => return Err(Failure::request("name one tier, or two to compare")),
     };
+    let neighbour = Neighbour::of(args, context)?;
+    if neighbour.is_some() && places.len() > 1 {
+        return Err(Failure::request(
+            "beside another tenant a command runs on one tier; name one with --tier",
+        ));
+    }
+    let places = match neighbour {
+        Some(_) => vec![places[0].clone(), places[0].clone()],
+        None => places,
+    };
     let mut seen = Vec::new();
     let mut head = header(Explained::SCHEMA, context, &topology.processor);
     head.machine = host.identity.clone();
     for (index, place) in places.iter().enumerate() {
+        let pinned = neighbour.as_ref().map(|other| Pinned::to_any(&other.left));
+        let pinned = pinned.transpose()?;
+        let runs = neighbour.as_ref().filter(|_| index > 0);
+        let machine = runs.map(|other| other.start(context)).transpose()?;
         let counted = Count {
             command: &args.command,
             pid: args.pid,
@@ -67,6 +87,10 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
             policy: place.as_ref().map(|(_, policy)| policy),
         }
         .run(&context.stop)?;
+        drop(pinned);
+        if let Some(mut machine) = machine {
+            head.warnings.extend(machine.stop()?.warnings);
+        }
         let tier = place.as_ref().map(|(tier, _)| tier);
         let of = |note: &String| match tier {
             Some(tier) if names.len() > 1 => format!("on {tier}: {note}"),
@@ -75,6 +99,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         head.warnings.extend(counted.notes.iter().map(of));
         seen.push(CountedRun {
             tier: tier.cloned(),
+            beside: runs.map(|other| other.tenant.name.clone()),
             // How long it was looked at says nothing of a process that runs on.
             time: counted.elapsed.filter(|_| args.pid.is_none()),
             unloaded: (args.idle.get(index)).and_then(|&ns| unloaded(&counted, Nanos(ns))),
@@ -82,12 +107,64 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         });
         if counted.exit_status.is_some_and(|code| code != 0) {
             if index + 1 < places.len() {
-                say("weir: the command failed, and is not run on the other tier");
+                say("weir: the command failed, and is not run again");
             }
             break;
         }
     }
     document(&seen, head)
+}
+
+/// What runs beside a command, and the cores that it leaves.
+struct Neighbour {
+    chosen: Chosen,
+    tenant: Tenant,
+    left: Vec<u32>,
+}
+
+/// How long it runs before the command begins.
+const LEAD: Nanos = Nanos(200e6);
+
+impl Neighbour {
+    /// The stream that was asked for, on the second half of the cores, 16 at most.
+    fn of(args: &Args, context: &Context) -> Result<Option<Self>> {
+        if args.study.beside.is_none() {
+            return Ok(None);
+        }
+        let chosen = machine::choose(&context.global.on)?;
+        let Some(party) = super::beside(args, &chosen)? else {
+            return Ok(None);
+        };
+        if !matches!(party.what, What::Stream(_)) {
+            return Err(Failure::request(format!(
+                "`{}` runs on a model; on this host a command is explained beside a stream, as dram:nt_st",
+                party.name
+            )));
+        }
+        let cores = chosen.topology.cores.clone();
+        let (left, others) = cores.split_at(cores.len() / 2);
+        if left.is_empty() {
+            return Err(Failure::Missing(anyhow::anyhow!(
+                "a command and a stream beside it need two cores, and this host has {}",
+                cores.len()
+            )));
+        }
+        let others = &others[..others.len().min(16)];
+        let tenant = party.tenant(&chosen.topology, others);
+        Ok(Some(Self {
+            tenant: tenant.map_err(|error| driver::refusal(error, &chosen))?,
+            left: left.to_vec(),
+            chosen,
+        }))
+    }
+
+    /// It runs until the machine is stopped.
+    fn start(&self, context: &Context) -> Result<Box<dyn Machine>> {
+        let mut machine = self.chosen.testbed.open(context.global.seed)?;
+        machine.start(std::slice::from_ref(&self.tenant))?;
+        machine.observe(LEAD)?;
+        Ok(machine)
+    }
 }
 
 /// What a lone chase takes, in cycles of the cores that were counted.

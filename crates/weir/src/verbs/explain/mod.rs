@@ -7,19 +7,21 @@ use std::path::{Path, PathBuf};
 use weir_insight::documents::Explained;
 use weir_insight::explain::CountedRun;
 use weir_insight::studies::explain::Explain;
+use weir_lab::interplay::Party;
 use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::{Document, Header};
 use weir_model::insight::PrefetchForm;
 use weir_model::units::Nanos;
 
+use super::parties::parties;
 use super::workload::find_for;
 use crate::context::Context;
 use crate::counting;
 use crate::driver::{self, Job};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::insight::{counters, header};
 use crate::keeping::Keeping;
-use crate::machine;
+use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::show_in;
 
@@ -32,8 +34,11 @@ pub const VERB: &str = Explain::VERB;
 Examples:
   weir explain chase --on emr2s+cxl-a
   weir explain my-service.toml --on emr2s+cxl-a --tier dram
+  weir explain redis-ycsb-a --on emr2s+cxl-a --rate 40k --beside cxl0:nt_st
+  weir explain bfs-twitter --on emr2s+cxl-a --beside cxl0:llama-decode
   weir explain -I 1000 -- ./service --once
   weir explain --tier dram,cxl0 -- ./service --once
+  weir explain --beside dram:nt_st -- ./service --once
   weir explain --pid 4242 -- sleep 10
   weir explain --counters local.csv --cpu spr
   weir explain --counters local.csv --against cxl.csv --cpu spr
@@ -90,8 +95,8 @@ fn idle(text: &str) -> std::result::Result<f64, String> {
 /// command did, and then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.study.workload.is_some() {
-        let study = described(args)?;
         let chosen = machine::choose(&context.global.on)?;
+        let study = described(args, &chosen)?;
         let done = Job::once(context, &chosen, VERB).run(&study)?;
         show_in(args.out.as_deref(), context, &done.document, Some(done.run))?;
         return done.verdict();
@@ -112,14 +117,31 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
-    driver::resume(context, run, None, |_, _, _| described(args))?.verdict()
+    driver::resume(context, run, None, |_, chosen, _| described(args, chosen))?.verdict()
 }
 
-fn described(args: &Args) -> Result<Explain> {
+fn described(args: &Args, chosen: &Chosen) -> Result<Explain> {
     let mut study = args.study.clone();
     let name = study.workload.as_deref().unwrap_or_default();
-    study.described = Some(find_for(name, study.threads)?);
+    let mut workload = find_for(name, study.threads)?;
+    if let Some(rate) = study.rate {
+        workload.at_rate(rate).map_err(Failure::request)?;
+    }
+    study.described = Some(workload);
+    study.aggressor = beside(args, chosen)?;
     Ok(study)
+}
+
+/// The tenant beside what is explained.
+fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Party>> {
+    let named = args.study.beside.as_slice();
+    let mut parties = parties(named, chosen, &[])?;
+    match (parties.pop(), parties.is_empty()) {
+        (found, true) => Ok(found),
+        (_, false) => Err(Failure::request(
+            "a tier alone means several tenants; give --beside one, as cxl0:nt_st",
+        )),
+    }
 }
 
 fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Explained>> {
