@@ -40,7 +40,7 @@ const AS_PUBLISHED: &str = "the model as published, over a population of ours (`
      paper's programs";
 const SHAPED: &str = "over a population of ours whose density of accesses was chosen so that about as many are slowed by \
                       more than half as in the paper; the parts were not";
-const OF_PRESETS: &str = "of a preset that resembles it, on one core";
+const OF_PRESETS: &str = "of a preset that resembles it, on as many cores as it has threads; the authors publish how they run it (MoatLab/Pond, cpu2017)";
 const OF_LIBRARY: &str = "over the presets, on one core each, not over the paper's programs";
 const CROWDS: &str =
     "of presets that resemble the paper's four codes of SPEC, its Llama and STREAM, on all cores";
@@ -198,10 +198,10 @@ fn climbs(id: &str, unit: &'static str, read: interleave::ReadClimb, join: JoinN
 /// Every rule for rows about slowdown and interleaving: SupMario (arXiv 2409.14317), sections 3 to 6,
 /// and Caption.
 pub fn rules() -> Vec<Rule> {
-    const GCC: &[&str] = &["gcc-like"];
+    const GCC: &[&str] = &["gcc-pta-like"];
     const BWAVES: &[&str] = &["bwaves-like"];
     const OMNETPP: &[&str] = &["omnetpp-like"];
-    const FOTONIK: &[&str] = &["fotonik-like"];
+    const FOTONIK: &[&str] = &["fotonik-speed-like"];
     let (all, cards, far) = (&[ZNUMA, CXL_A, CXL_B], &[CXL_A, CXL_B], &[FAR_A, FAR_B]);
     let (znuma, a, numa) = (&[ZNUMA], &[CXL_A], &[EMR_NUMA]);
     let slowed = |id: &str, read: ReadStudy| slow(id, population("%", all, least, read), SHAPED);
@@ -211,7 +211,7 @@ pub fn rules() -> Vec<Rule> {
     let shift = Figure::read("r", platform, PrefetchShift { to }, handed_over);
     let mut rules = vec![
         slow("SUP-146", shift, OF_LIBRARY),
-        slowdowns("SUP-108", numa, &["lbm-like", "fotonik-like"]),
+        slowdowns("SUP-108", numa, &["lbm-speed-like", "fotonik-speed-like"]),
         slowdowns("SUP-114", numa, GCC),
         slowdowns("SUP-115", a, GCC),
         slowdowns("SUP-116", &[CXL_B], GCC),
