@@ -2,8 +2,10 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::metric::OwnMetric;
 use weir_model::units::GbPerSec;
 
+use crate::readings::Role;
 use crate::record::{TierNames, WindowRecord};
 
 /// The own part of a `steer run` document.
@@ -61,6 +63,9 @@ pub struct PhaseSummary {
     pub protected: SideSummary,
     /// The tenants that may be limited.
     pub restrained: SideSummary,
+    /// Its described programs, in their own metric.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub programs: Vec<ProgramSummary>,
     /// Time until both sides stayed within 3 points of their final values, in seconds; absent if they did
     /// not, or if only one side ran.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -69,6 +74,24 @@ pub struct PhaseSummary {
     /// limit remained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub release_s: Option<f64>,
+}
+
+/// A described program in a phase, in its own metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ProgramSummary {
+    /// Its name.
+    pub tenant: String,
+    /// Its role.
+    pub role: Role,
+    /// With the tenants of its side alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<OwnMetric>,
+    /// With the other side, and no limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free: Option<OwnMetric>,
+    /// Under the controller, once settled; the second half of the phase if it did not settle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled: Option<OwnMetric>,
 }
 
 /// One side of a phase. A value is absent if it did not run or is not known.

@@ -36,6 +36,7 @@ pub mod guard;
 pub mod knee;
 pub mod limit;
 pub mod log;
+pub mod own;
 pub mod published;
 pub mod readings;
 pub mod record;

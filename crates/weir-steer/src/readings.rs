@@ -12,6 +12,8 @@ use weir_model::machine::Observation;
 use weir_model::sampled::Sampled;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
+use crate::own::Done;
+
 /// One window.
 #[derive(Debug, Clone)]
 pub struct Readings {
@@ -34,6 +36,8 @@ pub struct Readings {
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants.
     pub tenants: Vec<TenantReadings>,
+    /// What described programs did; in the order of the tenants, empty where nobody knows.
+    pub done: Vec<Option<Done>>,
     /// The sampling error, if only parts of the window were simulated; its tenants are in the order of these.
     pub sampled: Option<Sampled>,
 }
@@ -117,6 +121,7 @@ impl Readings {
             slow: traffic(Counter::CxlRxMemData, Counter::CxlTxMemData),
             probe: observation.probe.clone(),
             tenants,
+            done: Vec::new(),
             sampled: observation.sampled.clone(),
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::metric::OwnMetric;
 use weir_model::sampled::Sampled;
 use weir_model::tiering::TieringRecord;
 use weir_model::units::{GbPerSec, Nanos};
@@ -11,6 +12,7 @@ use weir_model::units::{GbPerSec, Nanos};
 use crate::control_loop::Step;
 use crate::controller::Why;
 use crate::limit::Limit;
+use crate::own::metric;
 use crate::readings::{Readings, Role, TenantReadings};
 use crate::steered::TenantOf;
 
@@ -96,6 +98,9 @@ pub struct TenantRecord {
     /// The sampling error of that, in percent of it, if only parts of the window were simulated.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_pct: Option<f64>,
+    /// What it got done in its own metric, if it is a described program; latencies of the requests in what was simulated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metric: Option<OwnMetric>,
     /// Its limit at the end of the window, as read back.
     pub held: Limit,
 }
@@ -135,6 +140,7 @@ impl WindowRecord {
             let held = step.held.get(i).copied().unwrap_or(Limit::FREE);
             record.tenants.push(TenantRecord {
                 error_pct: errors.next().flatten(),
+                metric: metric(std::slice::from_ref(step), i),
                 ..tenant_record(tenant, seen, held)
             });
             let Some(after) = step.applied.get(i) else {
@@ -202,6 +208,7 @@ fn tenant_record(tenant: &TenantOf, seen: &TenantReadings, held: Limit) -> Tenan
         busy: seen.busy,
         gbps: seen.drew.clone().ok(),
         error_pct: None,
+        metric: None,
         held,
     }
 }

@@ -2,12 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 use weir_model::machine::{MachineError, Testbed};
+use weir_model::tenant::Work;
 use weir_model::topology::{TierKind, Topology};
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::control_loop::{ControlLoop, Step, run_phases, windows};
+use crate::control_loop::{ControlLoop, Step, windows};
 use crate::controller::Controller;
-use crate::document::{PhaseSummary, SideSummary, SteerSummary};
+use crate::document::{PhaseSummary, ProgramSummary, SideSummary, SteerSummary};
+use crate::own::{Done, metric};
 use crate::readings::Role;
 use crate::record::{TierNames, WindowRecord};
 use crate::registry::Policy;
@@ -65,8 +67,9 @@ pub fn run_scenario(
     let mut steered = steered.with_actuators(&options.actuators).dry(options.dry);
     let whole = windows(phases, options.window);
     let records = steps(&mut steered, controller, whole, options, &tiers, go_on);
+    let tenants = steered.tenants().to_vec();
     steered.release();
-    let records = records?;
+    let (records, done) = records?;
 
     let mut summaries = Vec::new();
     let mut from = Nanos(0.0);
@@ -76,6 +79,7 @@ pub fn run_scenario(
             let middle = r.t_s - 0.5 * r.window_s;
             (from.as_secs()..to.as_secs()).contains(&middle)
         };
+        let first = records.iter().position(|record| within(&record));
         let seen: Vec<&WindowRecord> = records.iter().filter(within).collect();
         if seen.is_empty() || !go_on(whole + k * 3 * REFERENCE) {
             break;
@@ -89,11 +93,26 @@ pub fn run_scenario(
         match sides.map(|role| alone(testbed, phase, role, options)) {
             [Err(MachineError::Interrupted), _] | [_, Err(MachineError::Interrupted)] => break,
             [protected, restrained] => {
-                summary.protected = protected?;
-                summary.restrained = restrained?;
+                for (side, found) in [
+                    (&mut summary.protected, protected),
+                    (&mut summary.restrained, restrained),
+                ] {
+                    let (found, programs) = found?;
+                    *side = found;
+                    summary.programs.extend(programs);
+                }
             }
         }
-        judge(&mut summary, &seen);
+        let settled = judge(&mut summary, &seen);
+        let settled = first.unwrap_or(0) + settled..first.unwrap_or(0) + seen.len();
+        for program in &mut summary.programs {
+            let own = tenants
+                .iter()
+                .position(|tenant| tenant.name == program.tenant);
+            let windows = done.get(settled.clone()).unwrap_or(&[]).iter();
+            let windows = own.map(|own| windows.filter_map(move |done| done.get(own)?.as_ref()));
+            program.settled = windows.and_then(Done::together);
+        }
         summaries.push(summary);
         from = to;
     }
@@ -127,71 +146,119 @@ fn steps(
     options: &RunOptions,
     tiers: &TierNames,
     go_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<Vec<WindowRecord>, MachineError> {
+) -> Result<(Vec<WindowRecord>, Vec<Vec<Option<Done>>>), MachineError> {
     let tenants = steered.tenants().to_vec();
     let mut control_loop = ControlLoop::new(steered, controller, options.window);
-    let mut records = Vec::new();
+    let (mut records, mut all) = (Vec::new(), Vec::new());
     for done in 0..whole {
         if !go_on(done) {
             break;
         }
         match control_loop.step() {
             Err(MachineError::Interrupted) => break,
-            step => records.push(WindowRecord::of(&step?, &tenants, tiers)),
+            step => {
+                let step = step?;
+                records.push(WindowRecord::of(&step, &tenants, tiers));
+                all.push(step.readings.done);
+            }
         }
     }
-    Ok(records)
+    Ok((records, all))
 }
 
-/// One side of a phase: its bandwidth alone, and with the other side without limits.
+/// One side of a phase: its bandwidth alone, and with the other side without limits, and so its programs.
 fn alone(
     testbed: &dyn Testbed,
     phase: &Phase,
     role: Role,
     options: &RunOptions,
-) -> Result<SideSummary, MachineError> {
+) -> Result<(SideSummary, Vec<ProgramSummary>), MachineError> {
     let of_role = |steered: &&SteeredTenant| steered.role == role;
     let names: Vec<String> = (phase.parties.iter().filter(of_role))
         .map(|steered| steered.tenant.name.clone())
         .collect();
     if names.is_empty() {
-        return Ok(SideSummary::default());
+        return Ok((SideSummary::default(), Vec::new()));
     }
-    let only = phase.parties.iter().filter(of_role).cloned().collect();
-    let bandwidth = |parties: Vec<SteeredTenant>| -> Result<GbPerSec, MachineError> {
-        let mine: Vec<usize> = (0..parties.len())
+    let only: Vec<SteeredTenant> = phase.parties.iter().filter(of_role).cloned().collect();
+    let mine = |parties: &[SteeredTenant]| -> Vec<usize> {
+        (0..parties.len())
             .filter(|&i| parties[i].role == role)
-            .collect();
-        let phase = Phase {
-            lasts: options.window * REFERENCE as f64,
-            parties,
-        };
-        let mut machine = testbed.open(options.seed)?;
-        let mut free = Policy::free();
-        let steps = run_phases(
-            machine.as_mut(),
-            free.as_mut(),
-            &[phase],
-            options.window,
-            options.quota_period,
-        )?;
-        let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
-        let steady = &steps[1..];
-        Ok(steady.iter().map(drew).sum::<GbPerSec>() * (1.0 / steady.len() as f64))
+            .collect()
     };
-    Ok(SideSummary {
+    let (alone_is, free_is) = (mine(&only), mine(&phase.parties));
+    let by_itself = reference(testbed, only, options)?;
+    let free = reference(testbed, phase.parties.clone(), options)?;
+    let bandwidth = |steps: &[Step], mine: &[usize]| {
+        let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
+        steps.iter().map(drew).sum::<GbPerSec>() * (1.0 / steps.len() as f64)
+    };
+    let each = names.iter().zip(alone_is.iter().zip(&free_is));
+    let programs = each.filter_map(|(tenant, (&own, &among))| {
+        Some(ProgramSummary {
+            tenant: tenant.clone(),
+            role,
+            alone: Some(metric(&by_itself, own)?),
+            free: metric(&free, among),
+            settled: None,
+        })
+    });
+    let programs = programs.collect();
+    let summary = SideSummary {
         tenants: names,
-        alone_gbps: Some(bandwidth(only)?),
-        free_gbps: Some(bandwidth(phase.parties.clone())?),
+        alone_gbps: Some(bandwidth(&by_itself, &alone_is)),
+        free_gbps: Some(bandwidth(&free, &free_is)),
         ..SideSummary::default()
-    })
+    };
+    Ok((summary, programs))
+}
+
+/// Requests that a program answers in a reference; p99 needs a thousand.
+const ANSWERED: u64 = 2_000;
+/// The most windows for that.
+const MOST: usize = 400;
+
+/// Windows of tenants without limits, without the first: more where a program's requests are to be seen.
+fn reference(
+    testbed: &dyn Testbed,
+    parties: Vec<SteeredTenant>,
+    options: &RunOptions,
+) -> Result<Vec<Step>, MachineError> {
+    let answers = |steered: &SteeredTenant| match &steered.tenant.work {
+        Work::Program(work) => work.requests.is_some(),
+        _ => false,
+    };
+    let answering: Vec<usize> = (0..parties.len())
+        .filter(|&i| answers(&parties[i]))
+        .collect();
+    let phase = Phase {
+        lasts: options.window * REFERENCE as f64,
+        parties,
+    };
+    let mut machine = testbed.open(options.seed)?;
+    let mut free = Policy::free();
+    let mut steered = Steered::new(machine.as_mut(), vec![phase], options.quota_period);
+    let mut control_loop = ControlLoop::new(&mut steered, free.as_mut(), options.window);
+    let mut steps = control_loop.steps(REFERENCE)?;
+    steps.remove(0);
+    let answered = |steps: &[Step], tenant: usize| -> u64 {
+        let done = steps
+            .iter()
+            .filter_map(|step| step.readings.done.get(tenant)?.as_ref());
+        done.map(Done::answered).sum()
+    };
+    while steps.len() < MOST && answering.iter().any(|&i| answered(&steps, i) < ANSWERED) {
+        steps.extend(control_loop.steps(1)?);
+    }
+    steered.release();
+    Ok(steps)
 }
 
 /// A phase has settled within this many points of alone.
 const SETTLED: f64 = 3.0;
 
-/// The results of a phase's windows.
-fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) {
+/// The results of a phase's windows; returns the first that counts as settled.
+fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) -> usize {
     let shares = [
         percent(&phase.protected, seen, Role::Protected),
         percent(&phase.restrained, seen, Role::Restrained),
@@ -232,6 +299,7 @@ fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) {
         let last = seen.iter().rposition(held).map_or(0, |last| last + 1);
         phase.release_s = (last < seen.len()).then(|| until(last));
     }
+    from
 }
 
 /// Bandwidth of a side in each window, in percent of alone; `None` if one window is not known.

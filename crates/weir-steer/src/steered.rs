@@ -15,6 +15,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use crate::limit::{AppliedLimit, Limit, Share, change, take_over};
 use crate::log::words;
+use crate::own::Done;
 use crate::readings::{Readings, Role, TenantReadings};
 
 /// A tenant and its role.
@@ -361,6 +362,15 @@ impl<'a> Steered<'a> {
         }
         changes.extend(self.read_back(&seen));
         let mut readings = Readings::of(&seen, readings);
+        let done = |i| {
+            let at = self.position(i)?;
+            Done::of(
+                &self.parties()[at].tenant,
+                seen.tenants.get(at)?,
+                seen.window,
+            )
+        };
+        readings.done = (0..self.tenants.len()).map(done).collect();
         if let Some(sampled) = &mut readings.sampled {
             let error = |i| sampled.tenants.get(self.position(i)?).copied().flatten();
             sampled.tenants = (0..self.tenants.len()).map(error).collect();

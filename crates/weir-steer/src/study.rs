@@ -6,22 +6,25 @@ use weir_lab::view::{Axis, Only, View, col};
 use weir_lab::{About, Ask, Lab, LabError, Outcome, Severity, Study, Verdict};
 use weir_model::frame::Frame;
 use weir_model::machine::Testbed;
+use weir_model::metric::OwnMetric;
+use weir_model::tenant::Tenant;
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::calibrate::{CalibrateError, calibrate};
 use crate::controller::Controller;
-use crate::document::{PhaseSummary, ScenarioOutcome, SideSummary};
+use crate::document::{PhaseSummary, ProgramSummary, ScenarioOutcome, SideSummary};
 use crate::guard::Bounds;
 use crate::readings::Role;
 use crate::record::WindowRecord;
 use crate::registry::Policy;
+use crate::scenario::ASKED;
 use crate::scenario_run::{RunOptions, ScenarioRun, length, run_scenario, tier_names};
 use crate::steered::{Actuators, Phase};
 
 /// A scenario under a controller.
 #[derive(Debug, Clone)]
 pub struct Regulate {
-    /// The scenario's name.
+    /// The scenario's name; [`ASKED`] of tenants that a user names.
     pub scenario: &'static str,
     /// Its phases, as far as they run.
     pub phases: Vec<Phase>,
@@ -58,6 +61,9 @@ struct Regulated<'a> {
     period: Nanos,
     actuators: &'a Actuators,
     dry: bool,
+    /// The tenants that a user names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tenants: Option<Vec<(&'a Tenant, Role)>>,
     /// The version of how windows are sampled.
     sampling: u32,
     #[serde(skip)]
@@ -109,6 +115,10 @@ impl Study for Regulate {
             period: options.quota_period,
             actuators: &options.actuators,
             dry: options.dry,
+            tenants: (self.scenario == ASKED).then(|| {
+                let parties = self.phases.iter().flat_map(|phase| &phase.parties);
+                parties.map(|party| (&party.tenant, party.role)).collect()
+            }),
             sampling: 2,
             study: self,
         })?;
@@ -165,6 +175,15 @@ struct SideRow<'a> {
     #[serde(flatten)]
     summary: &'a SideSummary,
     settled_after_s: Option<f64>,
+}
+
+/// A described program in a phase.
+#[derive(Serialize, JsonSchema)]
+struct ProgramRow<'a> {
+    from_s: f64,
+    unit: &'a str,
+    #[serde(flatten)]
+    summary: &'a ProgramSummary,
 }
 
 /// A tenant in a window, or a limit that changed at its end.
@@ -276,6 +295,17 @@ impl ScenarioOutcome {
         rows.filter(|row| !row.summary.tenants.is_empty()).collect()
     }
 
+    fn programs(&self) -> Vec<ProgramRow<'_>> {
+        let rows = self.phases.iter().flat_map(|phase| {
+            phase.programs.iter().map(|summary| ProgramRow {
+                from_s: phase.from_s,
+                unit: summary.alone.as_ref().map_or("", |metric| &metric.unit),
+                summary,
+            })
+        });
+        rows.collect()
+    }
+
     /// What pictures show: the windows, several taken together where there are many, and what a side has
     /// without the controller, over each phase.
     fn over_time(&self) -> Vec<TimeRow> {
@@ -379,6 +409,18 @@ impl Outcome for ScenarioOutcome {
             let text = format!("all limits were removed within {release:.2} s");
             note("without protected tenants", text)
         }));
+        for program in self.phases.iter().flat_map(|phase| &phase.programs) {
+            let words = |metric: &Option<OwnMetric>| metric.as_ref().map(OwnMetric::words);
+            let [alone, free, settled] =
+                [&program.alone, &program.free, &program.settled].map(words);
+            if let (Some(alone), Some(free), Some(settled)) = (alone, free, settled) {
+                let text = format!(
+                    "alone {alone}; without limits {free}; under {} {settled}",
+                    self.controller
+                );
+                all.push(note(&program.tenant, text));
+            }
+        }
         let sampled = self
             .windows
             .iter()
@@ -421,6 +463,16 @@ impl Outcome for ScenarioOutcome {
             col("swing_pct").head("swing"),
             col("settled_after_s").head("settled after"),
         ];
+        let programs = vec![
+            col("from_s").head("from"),
+            col("tenant"),
+            col("alone_rate").head("alone"),
+            col("free_rate").head("no control"),
+            col("settled_rate").head("controlled"),
+            col("alone_ns_p99").head("p99\nalone").if_any(),
+            col("free_ns_p99").head("p99\nno control").if_any(),
+            col("settled_ns_p99").head("p99\ncontrolled").if_any(),
+        ];
         let what = format!("{} under {}", self.scenario, self.controller);
         let line = |name: &str, y: &'static str, title: &str| {
             View::lines(
@@ -441,6 +493,7 @@ impl Outcome for ScenarioOutcome {
             )
             .at_most(ROWS),
             View::table("phases", "Each phase, once settled", sides),
+            View::table("programs", "Programs, in {unit}", programs).each(&["unit"]),
             line("Bandwidth", "gbps", "bandwidth [GB/s]"),
             line("Residency", "residency_ns", "in the Table of Requests [ns]"),
             line("Limits", "left_pct", "processor time left [%]"),
@@ -453,6 +506,7 @@ impl Outcome for ScenarioOutcome {
             Frame::of("windows", &self.rows(self.windows.chunks(1))),
             Frame::of("in_force", &self.rows(self.in_force())),
             Frame::of("phases", &self.sides()),
+            Frame::of("programs", &self.programs()),
             Frame::of("tenants", &self.within(|window| &window.tenants)),
             Frame::of("actions", &self.within(|window| &window.actions)),
             Frame::of("over_time", &self.over_time()),

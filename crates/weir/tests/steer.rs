@@ -90,6 +90,63 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
 }
 
 #[test]
+fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
+    let place = Place::new();
+    let run = place.run(&[
+        "steer",
+        "run",
+        "--on",
+        "emr2s+cxl-a",
+        "--protect",
+        "dram:redis-ycsb-a",
+        "--rate",
+        "40k",
+        "--restrain",
+        "cxl0:nt_st",
+        "--for",
+        "1 s",
+        "--format",
+        "json",
+    ]);
+    let document = run.expect(0).json();
+    let program = &document["phases"][0]["programs"][0];
+    assert_eq!(program["tenant"], "dram:redis-ycsb-a");
+    let rate = |when: &str| program[when]["rate"].as_f64().unwrap();
+    let (alone, free, settled) = (rate("alone"), rate("free"), rate("settled"));
+    assert!((alone / 40_000.0 - 1.0).abs() < 0.1, "{alone}");
+    assert!(
+        free < 0.97 * alone && settled > free,
+        "{alone} {free} {settled}"
+    );
+    let p99 = |when: &str| program[when]["ns"]["p99"].as_f64().unwrap();
+    assert!(p99("free") > 2.0 * p99("alone"), "{program}");
+}
+
+#[test]
+fn tenants_of_a_host_and_of_a_model_are_told_apart() {
+    let place = Place::new();
+    for (on, protect, says) in [
+        ("emr2s+cxl-a", "unit:db.service", "TIER:OP or TIER:PROGRAM"),
+        ("host", "dram:redis-ycsb-a", "tenant of a model"),
+        ("emr2s+cxl-a", "dram:no-such-program", "no-such-program"),
+        ("emr2s+cxl-a", "pid:1", "pid 0 and 1"),
+    ] {
+        let run = place.run(&[
+            "steer",
+            "run",
+            "--on",
+            on,
+            "--protect",
+            protect,
+            "--restrain",
+            "cgroup:/b",
+        ]);
+        let err = run.expect(2).err();
+        assert!(err.contains(says), "{protect}: {err}");
+    }
+}
+
+#[test]
 fn a_dry_run_decides_and_holds_nobody() {
     let place = Place::new();
     let arguments = [&play("dry-run", "2 s")[..], &["--format", "json"]].concat();

@@ -94,6 +94,7 @@ mod tests {
             fast: Err(none()),
             slow: Err(none()),
             probe: Err(none()),
+            done: Vec::new(),
             sampled: None,
             tenants: (cores.iter())
                 .map(|&cores| TenantReadings {

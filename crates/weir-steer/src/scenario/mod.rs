@@ -5,6 +5,7 @@
 //! are hard cases for an operator: many small tenants with one that takes everything, and one tenant that
 //! changes its behaviour.
 
+mod asked;
 mod programs;
 mod streams;
 mod two_groups;
@@ -12,6 +13,7 @@ mod two_groups;
 use weir_model::topology::Topology;
 
 use crate::steered::Phase;
+pub use asked::{ASKED, asked};
 use two_groups::TwoGroups;
 
 /// Tenants that start, run at the same time and end.

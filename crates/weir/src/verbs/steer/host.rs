@@ -25,7 +25,7 @@ use weir_steer::steered::{Released, Steered, SteeredTenant};
 
 use super::keeper::{Beginning, Keeper, Told, notify};
 use super::log_file::LogFile;
-use super::{RunArgs, config_file, scrape, socket, tier};
+use super::{RunArgs, config_file, named, scrape, socket, tier};
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::nodes::here;
@@ -54,6 +54,16 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
             "a scenario runs on a model; name one with --on, as in --on miku-a",
         ));
     }
+    for (given, flag) in [
+        (!args.actuators.is_empty(), "--means"),
+        (args.rate.is_some(), "--rate"),
+    ] {
+        if given {
+            return Err(Failure::request(format!(
+                "{flag} is of a model: name one with --on, and a scenario with --scenario or tenants with --protect"
+            )));
+        }
+    }
     let mut config = match &args.config {
         Some(path) => config_file::read(path)?,
         None => Config::default(),
@@ -68,10 +78,10 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
     }
     config.known.fast = args.fast.or(config.known.fast);
     if !args.protect.is_empty() {
-        config.protect.clone_from(&args.protect);
+        config.protect = named::scopes(&args.protect)?;
     }
     if !args.restrain.is_empty() {
-        config.restrain.clone_from(&args.restrain);
+        config.restrain = named::scopes(&args.restrain)?;
     }
     if let Some(log) = &args.log {
         config.log = Some(LogConfig::at(log.clone()));
@@ -87,7 +97,7 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
     }
     if config.automatic.is_none() && (config.protect.is_empty() || config.restrain.is_empty()) {
         return Err(Failure::request(
-            "who is protected and who may be held? name both, with --protect and --restrain or in \
+            "name the tenants that are protected and those that may be limited, with --protect and --restrain or in \
              [tenants] of a configuration: cgroup:/PATH, unit:NAME.service, container:ID or pid:NUMBER; \
              or have them found by where their pages lie, with --auto",
         ));

@@ -7,6 +7,7 @@
 //! | `calibrate` | measures the values of a machine that controllers need |
 //! | `restore`, `explain`, `top` | the other verbs; `status` prints one picture of `top` |
 //! | `config_file` | the configuration as a file |
+//! | `named` | tenants as users name them |
 //! | `keeper` | the observers of each window |
 //! | `tier` | the kernel's own tiering while the daemon runs |
 //! | `log_file`, `socket`, `scrape`, `metrics` | the reports: a file, a socket, a port |
@@ -21,6 +22,7 @@ mod keeper;
 mod log_file;
 mod metrics;
 mod model;
+mod named;
 mod restore;
 mod scrape;
 mod socket;
@@ -32,17 +34,18 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
+use weir_lab::interplay::per_second;
 use weir_model::units::Nanos;
 use weir_steer::config::Probing;
 use weir_steer::registry::Policy;
 use weir_steer::scenario::Scenario;
-use weir_steer::scope::Scope;
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::machine::HOST;
 use crate::output::{Column, Table, print};
 use crate::store::RunId;
+use named::Named;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -50,6 +53,8 @@ use crate::store::RunId;
 Examples:
   weir steer run --on miku-a --scenario alternate100s
   weir steer run --on emr2s+cxl-a --scenario llm-decode --controller miku
+  weir steer run --on emr2s+cxl-a --protect dram:redis-ycsb-a --rate 40k \
+      --restrain cxl0:nt_st --for '10 s'
   weir steer run --config /etc/weir/steer.toml
   weir steer dry-run --protect unit:db.service --restrain cgroup:/batch.slice \
       --fast '110 ns'
@@ -91,7 +96,8 @@ Examples:
 
 On this host it runs until a stop is requested (Ctrl-C, SIGTERM), and then
 restores everything. A scope is cgroup:/PATH, unit:NAME.service, container:ID
-or pid:NUMBER. Arguments override the configuration.")]
+or pid:NUMBER. Arguments override the configuration. On a model tenants run
+for --for, 10 s by default; a stream has up to 16 threads.")]
 pub struct RunArgs {
     /// The scenario on a model: `weir steer scenarios` lists them.
     #[arg(long, value_name = "NAME", 
@@ -100,12 +106,15 @@ pub struct RunArgs {
     /// On this host: a configuration, as docs/steer.md describes it.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Tenants whose fast tier is protected.
-    #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
-    protect: Vec<Scope>,
-    /// Tenants that may be limited.
-    #[arg(long, value_name = "SCOPE", value_delimiter = ',')]
-    restrain: Vec<Scope>,
+    /// Tenants whose fast tier is protected: SCOPE on this host; TIER:OP or TIER:PROGRAM on a model.
+    #[arg(long, value_name = "TENANT", value_delimiter = ',')]
+    protect: Vec<Named>,
+    /// Tenants that may be limited, named so too.
+    #[arg(long, value_name = "TENANT", value_delimiter = ',')]
+    restrain: Vec<Named>,
+    /// On a model: requests that arrive in a second, of each named program that answers requests.
+    #[arg(long, value_name = "N", requires = "protect", value_parser = per_second)]
+    rate: Option<f64>,
     /// On this host: control groups become tenants, by the nodes of their pages.
     #[arg(long)]
     auto: bool,
@@ -125,8 +134,8 @@ pub struct RunArgs {
     /// The folder of the journal [default: /var/lib/weir/steer].
     #[arg(long, value_name = "FOLDER")]
     journal: Option<PathBuf>,
-    /// On a model: the actuators of tenants.
-    #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', requires = "scenario", default_value = "cores,time,allocation,clock",
+    /// On a model: the actuators of tenants: cores, time, allocation, clock [default: all].
+    #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', conflicts_with = "config", hide_possible_values = true,
         value_parser = PossibleValuesParser::new(["cores", "time", "allocation", "clock"]))]
     actuators: Vec<String>,
     /// The controller [default: weir].

@@ -1,25 +1,29 @@
 //! A scenario on a model: run, stored and printed.
 
+use weir_lab::interplay::{Party, What};
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 use weir_steer::calibrate::CalibrateError;
 use weir_steer::registry::Policy;
-use weir_steer::scenario::{Scenario, ScenarioError};
+use weir_steer::scenario::{ASKED, Scenario, ScenarioError, asked};
 use weir_steer::scenario_run::RunOptions;
 use weir_steer::steered::{Actuators, Phase};
 use weir_steer::study::Regulate;
 
-use super::RunArgs;
+use super::{RunArgs, named};
 use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
+use crate::verbs::parties::parties;
 
 /// A window, and the period of CPU quotas, unless others are requested.
 const WINDOW: Nanos = Nanos(250e6);
 const PERIOD: Nanos = Nanos(100e6);
+/// How long named tenants run, unless another time is requested.
+const LASTS: Nanos = Nanos(10e9);
 
 impl From<ScenarioError> for Failure {
     fn from(error: ScenarioError) -> Self {
@@ -46,13 +50,13 @@ pub(super) fn study(args: &RunArgs, context: &Context, dry: bool) -> Result<(Cho
 }
 
 fn study_on(args: &RunArgs, context: &Context, chosen: &Chosen, dry: bool) -> Result<Regulate> {
-    let Some(name) = &args.scenario else {
-        return Err(Failure::request(
-            "a model has no tenants of its own; name a scenario with --scenario \
-             (`weir steer scenarios` lists them)",
-        ));
+    let (name, phases) = match &args.scenario {
+        Some(name) => {
+            let scenario = Scenario::builtin(name, &chosen.topology)?;
+            (scenario.name, scenario.phases)
+        }
+        None => (ASKED, named_tenants(args, chosen)?),
     };
-    let scenario = Scenario::builtin(name, &chosen.topology)?;
     let window = args.window.unwrap_or(WINDOW);
     let period = args.period.unwrap_or(PERIOD);
     for (flag, time) in [("--window", window), ("--period", period)] {
@@ -63,14 +67,14 @@ fn study_on(args: &RunArgs, context: &Context, chosen: &Chosen, dry: bool) -> Re
         }
     }
     let phases = match args.lasts {
-        Some(lasts) => first(scenario.phases, lasts),
-        None => scenario.phases,
+        Some(lasts) => first(phases, lasts),
+        None => phases,
     };
     if phases.is_empty() {
         return Err(Failure::request("--for leaves no window"));
     }
     Ok(Regulate {
-        scenario: scenario.name,
+        scenario: name,
         phases,
         // clap accepts no other name.
         policy: (args.controller.as_deref())
@@ -86,9 +90,34 @@ fn study_on(args: &RunArgs, context: &Context, chosen: &Chosen, dry: bool) -> Re
     })
 }
 
+/// The tenants that the command line names, at the same time.
+fn named_tenants(args: &RunArgs, chosen: &Chosen) -> Result<Vec<Phase>> {
+    if args.protect.is_empty() && args.restrain.is_empty() {
+        return Err(Failure::request(
+            "a model has no tenants of its own; name them with --protect and --restrain (dram:redis-ycsb-a, \
+             cxl0:nt_st), or a scenario with --scenario (`weir steer scenarios` lists them)",
+        ));
+    }
+    let side = |of: &[named::Named]| -> Result<Vec<Party>> {
+        let mut side = parties(&named::tenants(of)?, chosen, &[])?;
+        for party in &mut side {
+            if let (What::Program(workload, _), Some(rate)) = (&mut party.what, args.rate)
+                && workload.requests.is_some()
+            {
+                workload.at_rate(rate).map_err(Failure::request)?;
+            }
+        }
+        Ok(side)
+    };
+    let lasts = args.lasts.unwrap_or(LASTS);
+    let (protect, restrain) = (side(&args.protect)?, side(&args.restrain)?);
+    asked(&protect, &restrain, (0, lasts), &chosen.topology)
+        .map_err(|error| driver::refusal(error, chosen))
+}
+
 /// The requested actuators, among those that a model has.
 fn actuators(named: &[String], on: &Topology) -> Actuators {
-    let has = |name: &str| named.iter().any(|named| named == name);
+    let has = |name: &str| named.is_empty() || named.iter().any(|named| named == name);
     let all = Actuators::of_model(on);
     Actuators {
         cores: has("cores"),

@@ -258,6 +258,7 @@ pub(super) mod tests {
             busy: true,
             gbps: Some(GbPerSec(24.1)),
             error_pct: None,
+            metric: None,
             held,
         }
     }
