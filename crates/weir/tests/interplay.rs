@@ -286,6 +286,24 @@ fn the_latency_of_requests_grows_with_load_and_with_slower_memory() {
 }
 
 #[test]
+fn a_matrix_of_programs_that_is_stopped_goes_on_to_the_same_figures() {
+    let words = "interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --rate 20k,40k --requests 200 --aggressors \
+        cxl0:nt_st,cxl0:st,cxl0:ld,dram:st --format json";
+    let place = Place::new();
+    let mut child = place.start(words);
+    // Its answers are no figures, so the list of runs does not count them.
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    common::signal(&child, "INT");
+    child.wait().unwrap();
+    let kept = place.run("runs show last --format json").expect(0).json();
+    assert_eq!(kept["partial"], true, "the run ended before it was stopped");
+    let resumed = place.run("runs resume last --format json").expect(0).json();
+    let whole = Place::new().run(words).expect(0).json();
+    assert_eq!(resumed["partial"], false);
+    assert_eq!(resumed["pairs"], whole["pairs"]);
+}
+
+#[test]
 fn programs_that_cannot_be_tenants_are_refused_with_the_reason() {
     let place = Place::new();
     let cases = [
