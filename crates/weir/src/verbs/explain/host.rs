@@ -107,7 +107,11 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         });
         if counted.exit_status.is_some_and(|code| code != 0) {
             if index + 1 < places.len() {
-                say("weir: the command failed, and is not run again");
+                let left = match neighbour {
+                    Some(_) => "beside the other tenant",
+                    None => "on the other tier",
+                };
+                say(&format!("weir: the command failed, and is not run {left}"));
             }
             break;
         }
