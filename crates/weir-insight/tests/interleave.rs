@@ -16,6 +16,7 @@ use weir_model::units::{Cycles, GbPerSec, Nanos};
 /// Reads alone, of which nothing else is known.
 const READS: LoadKind = LoadKind {
     ownership: 0.0,
+    written: None,
     followed: None,
     past_caches: None,
 };

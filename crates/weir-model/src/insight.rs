@@ -418,6 +418,10 @@ pub struct Line {
 pub struct LoadKind {
     /// Reads for ownership, as a share of all reads.
     pub ownership: f64,
+    /// Lines written back to memory, of those read from it: more than `ownership` where a program changes lines
+    /// that it has loaded. Absent where the memory controllers did not count what this program drew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<f64>,
     /// Lines that the L2 prefetchers fetched, beside all reads; absent where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<f64>,

@@ -139,6 +139,9 @@ pub fn tier_names(topology: &Topology) -> TierNames {
     }
 }
 
+/// What each tenant did in one window; `None` for streams.
+type WorkDone = Vec<Option<Done>>;
+
 fn steps(
     steered: &mut Steered<'_>,
     controller: &mut dyn Controller,
@@ -146,7 +149,7 @@ fn steps(
     options: &RunOptions,
     tiers: &TierNames,
     go_on: &mut dyn FnMut(usize) -> bool,
-) -> Result<(Vec<WindowRecord>, Vec<Vec<Option<Done>>>), MachineError> {
+) -> Result<(Vec<WindowRecord>, Vec<WorkDone>), MachineError> {
     let tenants = steered.tenants().to_vec();
     let mut control_loop = ControlLoop::new(steered, controller, options.window);
     let (mut records, mut all) = (Vec::new(), Vec::new());

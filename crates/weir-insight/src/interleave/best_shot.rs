@@ -66,6 +66,13 @@ impl Load {
         let missed = get(Counter::OffcoreL3MissDemandDataRd).unwrap_or(0.0);
         let missed_under_way = get(Counter::OffcoreOutstandingL3MissDemandDataRd);
         let lines = get(Counter::TorInsertsIaMiss)?;
+        let (read, written) = (get(Counter::CasRd), get(Counter::CasWr));
+        // What passes the caches on its way is a kind of its own.
+        let past = streamed.unwrap_or(0.0);
+        // Processors differ in whether lines written back count as misses.
+        let alone = |read: f64, written: f64| {
+            read > 0.0 && read < lines * (1.0 + OTHERS) && read + written > lines * (1.0 - OTHERS)
+        };
         if reads <= 0.0 || time.get() <= 0.0 {
             return Err(InsightError::Interleave("no read left the core".into()));
         }
@@ -87,12 +94,22 @@ impl Load {
             traffic: GbPerSec::from_bytes_in(Bytes(lines as u64 * LINE_BYTES), time),
             kind: LoadKind {
                 ownership: owned / (reads + owned),
+                written: match (read, written) {
+                    (Ok(read), Ok(written)) if alone(read, written) => {
+                        Some((written - past).max(0.0) / read)
+                    }
+                    _ => None,
+                },
                 followed: get(Counter::HwpfL2).ok().map(|n| n / (reads + owned)),
                 past_caches: streamed.map(|n| n / (reads + owned + n)),
             },
         })
     }
 }
+
+/// Memory controllers count what all programs draw. Where that differs by more than this share from the
+/// misses of this one, it is of others, or from other memory.
+const OTHERS: f64 = 0.1;
 
 /// With no more misses on demand than this share of the reads, their latency says little of the others.
 const FEW: f64 = 0.005;
@@ -128,7 +145,7 @@ const NEXT_TO_NOTHING: f64 = 0.0025;
 /// They are those that are best if the slower tier gives no more than to any kernel of this kind, and what
 /// is lost if so is an error: a share too small costs little, one too large may cost most of the speed.
 pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
-    let given = given(fit, load.kind.ownership);
+    let given = given(fit, load.kind);
     let least = [given[0], least(fit, load.kind).min(given[1]) * FULLEST];
     let weights = (1..round).map(|slow| Weights {
         local: round - slow,
@@ -155,7 +172,7 @@ pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
 
 /// Run time with a share of pages on the slower tier, of that with none.
 pub fn run_time(fit: &InterleaveFit, load: &Load, share: f64) -> f64 {
-    run_time_given(fit, load, given(fit, load.kind.ownership), share)
+    run_time_given(fit, load, given(fit, load.kind), share)
 }
 
 /// The same where either tier gives so much.
@@ -204,14 +221,14 @@ const HALVINGS: u32 = 40;
 const FULL: f64 = 0.99;
 const IDLE: f64 = 1e-6;
 
-/// Kernels whose share of reads for ownership is this close count fully; it is about what theirs are apart.
+/// Kernels whose share of lines written back is this close count fully; it is about what theirs are apart.
 const CLOSE: f64 = 0.1;
 
 /// What local memory and the slower tier give to a load at most: a mean over the kernels, in which those
-/// count most that read for ownership as often.
-fn given(fit: &InterleaveFit, ownership: f64) -> [GbPerSec; 2] {
+/// count most that write as much back.
+fn given(fit: &InterleaveFit, kind: LoadKind) -> [GbPerSec; 2] {
     let weighted = fit.capacity.iter().map(|kernel| {
-        let apart = kernel.kind.ownership - ownership;
+        let apart = write_backs_apart(kernel.kind, kind);
         (1.0 / (apart * apart + CLOSE * CLOSE), kernel)
     });
     let (here, there, weights) = weighted.fold((0.0, 0.0, 0.0), |sum, (weight, kernel)| {
@@ -245,13 +262,21 @@ fn least(fit: &InterleaveFit, kind: LoadKind) -> GbPerSec {
 const ALIKE: f64 = 2.0 * CLOSE;
 const FAR_OFF: f64 = 3.0 * CLOSE;
 
+/// By how much two kinds differ in lines written back: as counted, if they were counted for both.
+fn write_backs_apart(a: LoadKind, b: LoadKind) -> f64 {
+    match (a.written, b.written) {
+        (Some(a), Some(b)) => a - b,
+        _ => a.ownership - b.ownership,
+    }
+}
+
 /// How far apart two kinds are, in what is known of both.
 fn apart(a: LoadKind, b: LoadKind) -> f64 {
     let squared = |a: Option<f64>, b: Option<f64>| match (a, b) {
         (Some(a), Some(b)) => (a - b) * (a - b),
         _ => 0.0,
     };
-    (squared(Some(a.ownership), Some(b.ownership))
+    (write_backs_apart(a, b).powi(2)
         + squared(a.followed, b.followed)
         + squared(a.past_caches, b.past_caches))
     .sqrt()
