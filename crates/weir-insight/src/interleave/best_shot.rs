@@ -221,8 +221,8 @@ const HALVINGS: u32 = 40;
 const FULL: f64 = 0.99;
 const IDLE: f64 = 1e-6;
 
-/// Kernels whose share of lines written back is this close count fully; it is about what theirs are apart.
-const CLOSE: f64 = 0.1;
+/// Kernels whose share of lines written back is this close count fully; theirs are a third apart.
+const CLOSE: f64 = 0.2;
 
 /// What local memory and the slower tier give to a load at most: a mean over the kernels, in which those
 /// count most that write as much back.
@@ -257,10 +257,9 @@ fn least(fit: &InterleaveFit, kind: LoadKind) -> GbPerSec {
         .fold(GbPerSec(f64::INFINITY), GbPerSec::min)
 }
 
-/// Kinds are alike that are no further apart; the kernels' shares of stores are apart by less than twice as
-/// much. From `FAR_OFF` on one says nothing of the other.
-const ALIKE: f64 = 2.0 * CLOSE;
-const FAR_OFF: f64 = 3.0 * CLOSE;
+/// Kinds are alike that are no further apart. From `FAR_OFF` on one says nothing of the other.
+const ALIKE: f64 = 0.2;
+const FAR_OFF: f64 = 0.3;
 
 /// By how much two kinds differ in lines written back: as counted, if they were counted for both.
 fn write_backs_apart(a: LoadKind, b: LoadKind) -> f64 {
