@@ -8,7 +8,7 @@ use crate::action::{Action, Actuators, Applied};
 use crate::capability::{Capability, Feature, Unavailable};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
-use crate::region::RegionPages;
+use crate::region::{RegionPages, RegionUse};
 use crate::sampled::{Sampled, of_sum, traffic};
 use crate::tenant::Tenant;
 use crate::topology::{TierName, Topology};
@@ -248,6 +248,7 @@ impl Observation {
                     None => tenant.regions.push(pages),
                 }
             }
+            RegionUse::merge(&mut tenant.uses, &more.uses);
         }
         self.counters.accumulate(&next.counters);
         self.probe = next.probe;
@@ -262,6 +263,7 @@ impl Observation {
             tenant.bytes = Bytes(scale(tenant.bytes.0));
             tenant.accesses = scale(tenant.accesses);
             tenant.counters = tenant.counters.scaled(factor);
+            tenant.uses = tenant.uses.iter().map(|own| own.times(factor)).collect();
         }
         self.counters = self.counters.scaled(factor);
         self.window = window;
@@ -284,6 +286,8 @@ pub struct TenantProgress {
     pub counters: CounterSet,
     /// Where the pages of its regions are, and what moved, for each region in which the machine can tell.
     pub regions: Vec<RegionPages>,
+    /// What it did in its regions, where the machine counts that.
+    pub uses: Vec<RegionUse>,
     /// What the kernel reports of it, where it is a command or a scope.
     pub process: Option<ProcessProgress>,
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::Pattern;
 use crate::tenant::{Placement, Stream, Tenant, Work};
 use crate::topology::TierName;
-use crate::units::{Bytes, LINE_BYTES};
+use crate::units::{Bytes, LINE_BYTES, Nanos};
 
 /// A named part of a tenant's memory: an object of a program, an array of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -63,6 +63,52 @@ pub struct TierPages {
     pub moved_in: Bytes,
     /// Bytes in pages that an action moved away in the window.
     pub moved_out: Bytes,
+}
+
+/// What a program did in one region in one window, all its threads together.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RegionUse {
+    /// The region.
+    pub region: String,
+    /// Lines that were read from memory, for loads, for stores and by prefetchers.
+    pub read: u64,
+    /// Lines that were written to memory.
+    pub written: u64,
+    /// Time of all threads in which nothing was dispatched, because the oldest load, or the oldest store of a full store
+    /// buffer, waited for a line of this region from memory. Processors sample it as the retire latency of a load (Intel,
+    /// Software Developer's Manual, volume 3B, "PEBS retire latency").
+    pub waited: Nanos,
+    /// Loads and stores that were waited for.
+    pub waits: u64,
+}
+
+impl RegionUse {
+    /// Adds the regions of another window or phase.
+    pub fn merge(all: &mut Vec<Self>, more: &[Self]) {
+        for more in more {
+            match all.iter_mut().find(|own| own.region == more.region) {
+                Some(own) => {
+                    own.read += more.read;
+                    own.written += more.written;
+                    own.waited = own.waited + more.waited;
+                    own.waits += more.waits;
+                }
+                None => all.push(more.clone()),
+            }
+        }
+    }
+
+    /// So many times as much.
+    pub fn times(&self, factor: f64) -> Self {
+        let times = |n: u64| (n as f64 * factor).round() as u64;
+        Self {
+            region: self.region.clone(),
+            read: times(self.read),
+            written: times(self.written),
+            waited: self.waited * factor,
+            waits: times(self.waits),
+        }
+    }
 }
 
 impl RegionPages {

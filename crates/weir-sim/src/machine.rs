@@ -5,7 +5,7 @@ use std::sync::Arc;
 use weir_model::access::Pattern;
 use weir_model::action::{Action, Applied};
 use weir_model::capability::{Capability, Feature};
-use weir_model::counters::CounterSet;
+use weir_model::counters::{Counter, CounterSet};
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
@@ -13,12 +13,14 @@ use weir_model::machine::{
 };
 use weir_model::page_move::{Destination, MoveRequest};
 use weir_model::platform::Platform;
+use weir_model::region::RegionUse;
 use weir_model::stop;
-use weir_model::tenant::{Stream, Tenant};
+use weir_model::tenant::{Stream, Tenant, Work};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
+use crate::core::Use;
 use crate::engine::{Chance, Engine};
 use crate::params::{Params, SimError};
 use crate::regulate::{DutySlice, Regulation, duty_slices};
@@ -192,6 +194,8 @@ struct Run {
     plan: Plan,
     chance: Chance,
     history: History,
+    /// What the programs had done in their regions at the end of the last window, and their instructions.
+    used: Vec<(Vec<Use>, f64)>,
 }
 
 impl SimMachine {
@@ -320,6 +324,7 @@ impl Machine for SimMachine {
             plan: Plan::new(self.error),
             chance: Chance::new(self.seed),
             history: History::default(),
+            used: Vec::new(),
             tenants: tenants.to_vec(),
             streams: tenants.iter().map(layout::stream_of).collect(),
             engine,
@@ -359,6 +364,7 @@ impl Machine for SimMachine {
         for (i, tenant) in observation.tenants.iter_mut().enumerate() {
             tenant.regions = (run.engine.pages_mut()).observe(i, &self.model.topology);
         }
+        run.add_uses(&mut observation);
         run.disturbed = false;
         match stop::requested() {
             true => Err(MachineError::Interrupted),
@@ -479,6 +485,36 @@ impl Machine for SimMachine {
 }
 
 impl Run {
+    /// What the programs did in their regions since the last window. Of a window of which only parts were counted, the
+    /// parts before those are in it too, so that it is brought to the instructions that were counted.
+    fn add_uses(&mut self, seen: &mut Observation) {
+        let now = self.engine.uses(self.tenants.len());
+        self.used.resize_with(now.len(), Default::default);
+        let since = std::mem::replace(&mut self.used, now);
+        let each = seen.tenants.iter_mut().zip(&self.tenants);
+        for ((progress, tenant), (now, before)) in each.zip(self.used.iter().zip(&since)) {
+            let Work::Program(work) = &tenant.work else {
+                continue;
+            };
+            let counted = progress.counters.get(Counter::Instructions).unwrap_or(0) as f64;
+            let ran = now.1 - before.1;
+            let scale = if ran > 0.0 { counted / ran } else { 0.0 };
+            let of = |(n, (region, _)): (usize, (&str, Bytes))| {
+                let at = |uses: &[Use]| uses.get(n).copied().unwrap_or_default();
+                let (now, before) = (at(&now.0), at(&before.0));
+                let own = RegionUse {
+                    region: region.to_owned(),
+                    read: now.read - before.read,
+                    written: now.written - before.written,
+                    waited: nanos(now.waited - before.waited),
+                    waits: now.waits - before.waits,
+                };
+                own.times(scale)
+            };
+            progress.uses = work.memory().into_iter().enumerate().map(of).collect();
+        }
+    }
+
     /// The position of the tenant of this name.
     fn tenant(&self, name: &str) -> Result<usize, MachineError> {
         let position = self.tenants.iter().position(|t| t.name == name);

@@ -11,7 +11,7 @@ mod walk;
 mod window;
 
 pub use offload::Offload;
-pub use ooo::{Ahead, Ask, CacheCapacity, Flow, Law, Ooo, OooParams, Script, Tally};
+pub use ooo::{Ahead, Ask, CacheCapacity, Flow, Law, Ooo, OooParams, Script, Tally, Use};
 pub use private::{Private, Tagged};
 pub use program::{Entry, Program};
 pub use requests::{Requests, Task, Work};

@@ -25,7 +25,7 @@ use self::llc_sharing::LlcSharing;
 use self::offload::Accelerator;
 pub use self::skip::Chance;
 use crate::clock::Ps;
-use crate::core::{Private, Service, Style, Tally, Thread, crossings, is_held_back, paced};
+use crate::core::{Private, Service, Style, Tally, Thread, Use, crossings, is_held_back, paced};
 use crate::line::{Kind, Level, Place};
 use crate::pages::PageTable;
 use crate::params::Params;
@@ -249,6 +249,24 @@ impl Engine {
         self.count_work(&mut all, &mut of_tenants);
         self.count_occupancy(&mut all, &mut of_tenants);
         (all, of_tenants)
+    }
+
+    /// What the program of each of the first `tenants` tenants did in its regions so far, and its instructions.
+    pub fn uses(&self, tenants: usize) -> Vec<(Vec<Use>, f64)> {
+        let mut all = vec![(Vec::new(), 0.0); tenants];
+        for thread in &self.threads {
+            let (Some(core), Some((uses, instructions))) =
+                (&thread.ooo, all.get_mut(thread.tenant as usize))
+            else {
+                continue;
+            };
+            uses.resize(core.uses().len(), Use::default());
+            for (sum, own) in uses.iter_mut().zip(core.uses()) {
+                *sum = sum.and(*own);
+            }
+            *instructions += core.position();
+        }
+        all
     }
 
     /// Adds the counts of cores that run programs to the counters of their tenants and of the machine.

@@ -213,6 +213,11 @@ impl Ooo {
         let kernel = matches!(why, Why::Kernel | Why::Halt);
         let missing = self.misses.count_stall(self.clock, stop, kernel);
         match why {
+            Why::Load => self.wait_for_load(time),
+            Why::Stores => self.wait_for_stores(time),
+            Why::Fetch | Why::Kernel | Why::Halt | Why::Ended => {}
+        }
+        match why {
             Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
             // An instruction that waits for a load which hits L1 also waits for the caches.
             Why::Load | Why::Stores => self.misses.stalled[0] += time - missing,

@@ -15,7 +15,7 @@ pub struct Load {
     pub done: Ps,
     /// Accesses to its line.
     pub accesses: u32,
-    line: u64,
+    pub line: u64,
     end: u64,
     stride: u64,
     cached: u32,
@@ -24,6 +24,8 @@ pub struct Load {
     /// The line of the page tables that it needs first; zero if it needs none any more.
     table: u64,
     table_cached: u32,
+    /// Whether what it waits for comes from memory, or a buffer is free only when other lines came from there.
+    pub from_memory: bool,
     /// When it was sent.
     issued: Ps,
     /// The next load in the list of loads that wait for the same line.
@@ -59,6 +61,7 @@ impl Ooo {
                 false => 0,
             },
             table_cached: visit.table_cached,
+            from_memory: false,
             issued: 0,
             next_for_line: NONE,
             waiter: NONE,
@@ -112,7 +115,7 @@ impl Ooo {
             }
             return;
         } else {
-            self.starved.push_back(number);
+            self.starve(number);
             return;
         };
         self.load_mut(number).table = 0;
@@ -150,10 +153,16 @@ impl Ooo {
             self.wait_for(number, slot, missed(self.flights[slot].cached));
             self.stream(line, load.end, load.cached, Kind::DrdL2Pref);
         } else {
-            self.starved.push_back(number);
+            self.starve(number);
             return;
         }
         self.stride_ahead(line, load.stride, load.end, load.cached);
+    }
+
+    /// A load waits for a buffer.
+    fn starve(&mut self, number: u64) {
+        self.load_mut(number).from_memory = true;
+        self.starved.push_back(number);
     }
 
     /// A load's line is already outstanding. Returns whether the load waits for it: without a fill buffer it
@@ -175,7 +184,7 @@ impl Ooo {
         }
         // It is the L2 prefetcher's line, and late.
         if !self.has_fill_buffer() || !self.may_join(slot) {
-            self.starved.push_back(number);
+            self.starve(number);
             return false;
         }
         let level = match self.flights[slot].kind {
@@ -197,10 +206,12 @@ impl Ooo {
             flight.level = level;
         }
         let before = std::mem::replace(&mut flight.loads, number as u32);
+        let from_memory = !flight.cached;
         let now = self.clock;
         let load = self.load_mut(number);
         load.next_for_line = before;
         load.issued = now;
+        load.from_memory = from_memory;
     }
 
     /// The line of these loads has arrived.
@@ -211,7 +222,9 @@ impl Ooo {
             last = load.next_for_line;
             if load.table != 0 {
                 // It waited for its translation.
-                self.load_mut(number).table = 0;
+                let load = self.load_mut(number);
+                load.table = 0;
+                load.from_memory = false;
                 self.events.add(self.clock, Event::Starts(number));
                 continue;
             }

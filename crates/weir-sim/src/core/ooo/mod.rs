@@ -22,6 +22,7 @@
 //! | `che_approximation` | which lines the last-level cache has |
 //! | `agenda` | events at a known time |
 //! | `tally` | counters |
+//! | `uses` | what each region reads and writes, and how long the core waits for it |
 //! | `skip` | time in which the program goes on and is not simulated |
 //! | `halt` | time in which the program does not run: it has no request, or is paused |
 
@@ -43,6 +44,7 @@ mod super_queue;
 mod tags;
 mod tally;
 mod throttle;
+mod uses;
 mod window;
 mod zipf;
 
@@ -60,6 +62,7 @@ use self::stores::Store;
 use self::streamer::Streamer;
 use self::super_queue::{SuperQueue, SuperQueueEntry};
 use self::throttle::Throttle;
+use self::uses::Uses;
 use self::window::Pace;
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
@@ -69,6 +72,7 @@ pub use self::che_approximation::{Flow, Law};
 pub use self::parts::CacheCapacity;
 pub use self::script::Script;
 pub use self::tally::Tally;
+pub use self::uses::Use;
 
 /// Constants of a core, times in picoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -206,6 +210,7 @@ pub struct Ooo {
     /// Tiers whose prefetches are throttled, one bit each.
     pub held_back: u32,
     tally: Tally,
+    uses: Uses,
     kept: Kept,
 }
 
@@ -256,6 +261,7 @@ impl Ooo {
             write_backs: 0,
             held_back: 0,
             tally: Tally::default(),
+            uses: Uses::new(script.regions()),
             kept: Kept::default(),
             params,
             script,
@@ -384,9 +390,13 @@ impl Ooo {
         if self.absent == Some(line) {
             self.absent = None;
         }
+        let (region, place) = self.script.locate(line & !stores::PAST_CACHES);
+        if !cached {
+            self.uses.cross(region, kind);
+        }
         self.asks.push(Ask {
             slot: slot as u64,
-            place: self.script.place(line & !stores::PAST_CACHES),
+            place,
             kind,
             at: self.clock,
             cached,
@@ -438,9 +448,13 @@ impl Ooo {
     #[inline(never)]
     fn write_back(&mut self, line: u64) {
         let cached = self.script.keeps(line);
+        let (region, place) = self.script.locate(line);
+        if !cached {
+            self.uses.cross(region, Kind::WbMtoI);
+        }
         self.asks.push(Ask {
             slot: u64::MAX,
-            place: self.script.place(line),
+            place,
             kind: Kind::WbMtoI,
             at: self.clock,
             cached,

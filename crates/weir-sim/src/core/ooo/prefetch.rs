@@ -96,7 +96,7 @@ impl Ooo {
 
     /// Whether prefetches from a line's tier are throttled.
     fn is_held(&self, line: u64) -> bool {
-        self.held_back != 0 && self.held_back >> self.script.place(line).tier & 1 != 0
+        self.held_back != 0 && self.held_back >> self.script.locate(line).1.tier & 1 != 0
     }
 
     /// Whether a fill buffer is free for L1's prefetchers, which leave some of the buffers to demand.

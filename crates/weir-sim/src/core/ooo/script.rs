@@ -218,16 +218,23 @@ impl Script {
         &mut self.left
     }
 
-    /// The place of a line. Page tables have no memory of their own here: a line of theirs is where a line of
+    /// The number of its regions.
+    pub fn regions(&self) -> usize {
+        self.memory.len()
+    }
+
+    /// The region and the place of a line. Page tables have no memory of their own here: a line of theirs is where a line of
     /// the pages is whose entries it has, since the kernel takes both from the same nodes.
     #[inline(always)]
-    pub fn place(&self, line: u64) -> Place {
+    pub fn locate(&self, line: u64) -> (usize, Place) {
         let line = match line.checked_sub(self.tables) {
             Some(table) => table << self.table_bits | rng::mix(table) >> (64 - self.table_bits),
             None => line,
         };
-        let (base, walk) = self.region(line);
-        walk.place_of_offset(line.saturating_sub(*base).min(walk.lines() - 1))
+        let region = self.region_of(line);
+        let (base, walk) = &self.memory[region];
+        let place = walk.place_of_offset(line.saturating_sub(*base).min(walk.lines() - 1));
+        (region, place)
     }
 
     /// The line of the page tables that has the entry of a line's page.
@@ -248,10 +255,12 @@ impl Script {
         self.table(self.tables) + 1
     }
 
-    fn region(&self, line: u64) -> &(u64, Walk) {
+    /// The region of a line that is not of the page tables.
+    #[inline(always)]
+    pub fn region_of(&self, line: u64) -> usize {
         // A program has few regions.
         let before = self.bases.iter().take_while(|&&base| base <= line);
-        &self.memory[before.count()]
+        before.count()
     }
 
     /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if

@@ -12,12 +12,12 @@ pub const PAST_CACHES: u64 = 1 << 62;
 /// A store in the store buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Store {
-    at: f64,
-    line: u64,
+    pub at: f64,
+    pub line: u64,
     end: u64,
     accesses: u32,
     cached: u32,
-    non_temporal: bool,
+    pub non_temporal: bool,
 }
 
 impl Ooo {
@@ -38,7 +38,7 @@ impl Ooo {
     }
 
     /// Whether every load before a store has retired.
-    fn is_senior(&self, store: &Store) -> bool {
+    pub(super) fn is_senior(&self, store: &Store) -> bool {
         self.loads.front().is_none_or(|load| load.at > store.at)
     }
 
