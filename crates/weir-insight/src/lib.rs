@@ -8,6 +8,7 @@
 //! | Does it wait for latency or for bandwidth? | [`bound`] |
 //! | How slow would it be on a tier it has never touched? | [`slowdown`] |
 //! | What share of its pages should lie there? | [`interleave`] |
+//! | Which of its objects may? | [`objects`] |
 //!
 //! [`explain`] and [`forecast`] put answers into documents.
 //!
@@ -31,6 +32,7 @@ pub mod forecast;
 pub mod interleave;
 mod least_squares;
 pub mod micro;
+pub mod objects;
 pub mod prefetch;
 pub mod published;
 pub mod run;

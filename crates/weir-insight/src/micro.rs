@@ -88,38 +88,39 @@ const PRESSES: [f64; 2] = [1.0, 0.25];
 /// Streaming kernels that press on memory more and less, reading alone, or writing a third or two of the
 /// lines, for a socket of so many cores.
 pub fn streams(cores: u32) -> Vec<Workload> {
-    let library = Workloads::builtin();
-    let Some(scan) = library.get("scan") else {
-        return Vec::new();
-    };
-    let stream = |threads: u32, stores: f64, press: f64| Workload {
-        name: format!("stream-{threads}-{stores}-x{press}"),
-        threads,
-        application: None,
-        requests: None,
-        phases: (scan.phases.iter())
-            .map(|phase| Phase {
-                apki: phase.apki * press,
-                regions: (phase.regions.iter())
-                    .map(|region| Region {
-                        dependent: 0.0,
-                        streams: 2,
-                        stores,
-                        ..region.clone()
-                    })
-                    .collect(),
-                ..phase.clone()
-            })
-            .collect(),
-        ..scan.clone()
-    };
     let crowds = CROWDS.map(|(of, all)| (cores * of / all).max(1));
     let kinds = STORES
         .into_iter()
         .flat_map(|stores| PRESSES.map(|press| (stores, press)));
     kinds
         .flat_map(|(stores, press)| crowds.map(|threads| stream(threads, stores, press)))
+        .flatten()
         .collect()
+}
+
+/// A streaming kernel with such a share of stores, whose intensity is multiplied by `press`.
+pub fn stream(threads: u32, stores: f64, press: f64) -> Option<Workload> {
+    let library = Workloads::builtin();
+    let scan = library.get("scan")?;
+    let region = |region: &Region| Region {
+        dependent: 0.0,
+        streams: 2,
+        stores,
+        ..region.clone()
+    };
+    let phase = |phase: &Phase| Phase {
+        apki: phase.apki * press,
+        regions: phase.regions.iter().map(region).collect(),
+        ..phase.clone()
+    };
+    Some(Workload {
+        name: format!("stream-{threads}-{stores}-x{press}"),
+        threads,
+        application: None,
+        requests: None,
+        phases: scan.phases.iter().map(phase).collect(),
+        ..scan.clone()
+    })
 }
 
 /// Strides of kernels that the L2 prefetchers do not follow: which of them leaves channels, banks or devices

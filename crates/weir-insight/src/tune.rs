@@ -32,7 +32,6 @@ pub fn sweep(
     options: &WorkloadOptions,
 ) -> Result<Vec<WorkloadRun>, LabError> {
     let spread = |weights: &Weights| Placed {
-        workload,
         placement: match (weights.local, weights.slow) {
             (_, 0) => Placement::Bind(tiers.from.clone()),
             (0, _) => Placement::Bind(tiers.to.clone()),
@@ -40,7 +39,7 @@ pub fn sweep(
                 Placement::Interleave(vec![(tiers.from.clone(), local), (tiers.to.clone(), slow)])
             }
         },
-        options,
+        ..Placed::local(workload, options)
     };
     lab.ask_all(&weights.iter().map(spread).collect::<Vec<_>>())
 }

@@ -76,9 +76,8 @@ pub fn on_both(
     options: &WorkloadOptions,
 ) -> Result<Vec<OnBoth>, LabError> {
     let on = |workload, tier: &TierName| Placed {
-        workload,
         placement: Placement::Bind(tier.clone()),
-        options,
+        ..Placed::local(workload, options)
     };
     let asks: Vec<Placed<'_>> = (workloads.iter())
         .flat_map(|workload| [on(workload, &tiers.from), on(workload, &tiers.to)])
@@ -242,9 +241,8 @@ pub fn lone_chases(
     let (_, chase) = (micro::micros().into_iter().next())
         .ok_or_else(|| LabError::Failed("there is no chase to run".into()))?;
     let on = |tier: &&TierName| Placed {
-        workload: &chase,
         placement: Placement::Bind((*tier).clone()),
-        options,
+        ..Placed::local(&chase, options)
     };
     let ran = lab.ask_all(&tiers.iter().map(on).collect::<Vec<_>>())?;
     let latency = |run: &WorkloadRun| {

@@ -1,6 +1,6 @@
 //! What a device's tail costs a program, beside a device of the same mean latency without one.
 
-use weir_lab::{WorkloadOptions, run_workload};
+use weir_lab::{Placed, WorkloadOptions};
 use weir_model::platform::Library;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
@@ -27,9 +27,11 @@ fn time(share: &str, workload: &str) -> Nanos {
     let workloads = Workloads::builtin();
     let options = WorkloadOptions::default();
     let workload = workloads.get(workload).unwrap();
-    let placement = Placement::Bind(TierName::named("cxl0"));
-    let run = run_workload(&testbed, workload, &placement, &options).unwrap();
-    run.time
+    let placed = Placed {
+        placement: Placement::Bind(TierName::named("cxl0")),
+        ..Placed::local(workload, &options)
+    };
+    placed.run_on(&testbed).unwrap().time
 }
 
 /// How many times as long it takes with the tail.

@@ -7,10 +7,14 @@
 pub mod application;
 mod study;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Machine, MachineError, Testbed};
+use weir_model::region::RegionUse;
 use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
@@ -45,8 +49,23 @@ pub struct Placed<'a> {
     pub workload: &'a Workload,
     /// Where its pages are.
     pub placement: Placement,
+    /// Where those of single regions are instead.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub placements: BTreeMap<String, Placement>,
     /// How it runs.
     pub options: &'a WorkloadOptions,
+}
+
+impl<'a> Placed<'a> {
+    /// With every page on local memory.
+    pub fn local(workload: &'a Workload, options: &'a WorkloadOptions) -> Self {
+        Self {
+            workload,
+            placement: Placement::Bind(TierName::dram()),
+            placements: BTreeMap::new(),
+            options,
+        }
+    }
 }
 
 impl Ask for Placed<'_> {
@@ -54,7 +73,7 @@ impl Ask for Placed<'_> {
     const KIND: &'static str = "workload";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<WorkloadRun, LabError> {
-        let run = run_workload(lab.testbed(), self.workload, &self.placement, self.options);
+        let run = self.run_on(lab.testbed());
         Ok(run?)
     }
 }
@@ -85,6 +104,9 @@ pub struct PhaseRun {
     pub time: Nanos,
     /// What was counted.
     pub counters: CounterSet,
+    /// What it did in each of its regions, where the machine counts that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub uses: Vec<RegionUse>,
 }
 
 impl WorkloadRun {
@@ -122,35 +144,28 @@ const FIRST_LOOK: Nanos = Nanos(5_000.0);
 /// The longest look: a program that hardly touches memory says little more.
 const LONGEST_LOOK: Nanos = Nanos(20_000_000.0);
 
-/// Runs a workload on the first cores of a machine, its pages placed as asked.
-///
-/// # Errors
-/// The machine does not run described programs, has too few cores or no such tier, or nothing
-/// happened on it.
-pub fn run_workload(
-    testbed: &dyn Testbed,
-    workload: &Workload,
-    placement: &Placement,
-    options: &WorkloadOptions,
-) -> Result<WorkloadRun, MachineError> {
-    let phases = phases(workload, placement, options);
-    let run = |phase: Alone<'_>| phase.run_on(testbed);
-    let phases = phases.map(run).collect::<Result<_, _>>()?;
-    Ok(WorkloadRun::of(workload, phases))
+impl Placed<'_> {
+    /// Runs it on the first cores of a machine, its pages placed as asked.
+    ///
+    /// # Errors
+    /// The machine does not run described programs, has too few cores or no such tier, or nothing
+    /// happened on it.
+    pub fn run_on(&self, testbed: &dyn Testbed) -> Result<WorkloadRun, MachineError> {
+        let run = |phase: Alone<'_>| phase.run_on(testbed);
+        let phases = phases(self).map(run).collect::<Result<_, _>>()?;
+        Ok(WorkloadRun::of(self.workload, phases))
+    }
 }
 
 /// Each phase of a workload, to be run alone.
-fn phases<'a>(
-    workload: &'a Workload,
-    placement: &'a Placement,
-    options: &'a WorkloadOptions,
-) -> impl Iterator<Item = Alone<'a>> {
-    let alone = |number| workload.phase_alone(number);
-    let phases = (0..workload.phases.len()).filter_map(alone);
+fn phases<'a>(placed: &'a Placed<'a>) -> impl Iterator<Item = Alone<'a>> {
+    let alone = |number| placed.workload.phase_alone(number);
+    let phases = (0..placed.workload.phases.len()).filter_map(alone);
     phases.map(move |workload| Alone {
         workload,
-        placement,
-        options,
+        placement: &placed.placement,
+        placements: &placed.placements,
+        options: placed.options,
     })
 }
 
@@ -159,18 +174,15 @@ fn phases<'a>(
 struct Alone<'a> {
     workload: Workload,
     placement: &'a Placement,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    placements: &'a BTreeMap<String, Placement>,
     options: &'a WorkloadOptions,
 }
 
 impl Alone<'_> {
     fn run_on(&self, testbed: &dyn Testbed) -> Result<PhaseRun, MachineError> {
         let mut machine = testbed.open(self.options.seed)?;
-        run_phase(
-            &mut *machine,
-            self.workload.clone(),
-            self.placement,
-            self.options,
-        )
+        run_phase(&mut *machine, self)
     }
 }
 
@@ -184,12 +196,8 @@ impl Ask for Alone<'_> {
 }
 
 /// Runs a workload that has one phase.
-fn run_phase(
-    machine: &mut dyn Machine,
-    workload: Workload,
-    placement: &Placement,
-    options: &WorkloadOptions,
-) -> Result<PhaseRun, MachineError> {
+fn run_phase(machine: &mut dyn Machine, alone: &Alone<'_>) -> Result<PhaseRun, MachineError> {
+    let (workload, options) = (alone.workload.clone(), alone.options);
     let (name, one) = match workload.phases.first() {
         Some(phase) => (phase.name.clone(), phase.instructions),
         None => (String::new(), 0),
@@ -198,12 +206,17 @@ fn run_phase(
     let cores = (0..workload.threads).collect();
     let tenant = Tenant {
         prefetch: options.prefetch,
-        ..Tenant::running(workload, cores, placement.clone())
+        // A phase need not touch all regions.
+        placements: (alone.placements.iter())
+            .filter(|(region, _)| workload.memory().iter().any(|(name, _)| name == region))
+            .map(|(region, placement)| (region.clone(), placement.clone()))
+            .collect(),
+        ..Tenant::running(workload.clone(), cores, alone.placement.clone())
     };
     machine.start(std::slice::from_ref(&tenant))?;
     let seen = watch(machine, options.accesses * threads);
     machine.stop()?;
-    let (window, counters) = seen?;
+    let (window, counters, uses) = seen?;
     let ran = counters.get(Counter::Instructions).unwrap_or(0);
     if ran == 0 {
         return Err(MachineError::Request(format!(
@@ -221,14 +234,19 @@ fn run_phase(
         instructions: one * threads,
         time: window * scale,
         counters: whole,
+        uses: uses.iter().map(|own| own.times(scale)).collect(),
     })
 }
 
 /// Lets a tenant run until it has touched about so many lines, and says what was counted meanwhile.
-fn watch(machine: &mut dyn Machine, accesses: u64) -> Result<(Nanos, CounterSet), MachineError> {
+fn watch(
+    machine: &mut dyn Machine,
+    accesses: u64,
+) -> Result<(Nanos, CounterSet, Vec<RegionUse>), MachineError> {
     machine.observe(WARM_UP)?;
     let mut time = Nanos(0.0);
     let mut counters = CounterSet::default();
+    let mut uses: Vec<RegionUse> = Vec::new();
     let mut touched = 0;
     let mut look = FIRST_LOOK;
     while touched < accesses && time < LONGEST_LOOK {
@@ -237,6 +255,7 @@ fn watch(machine: &mut dyn Machine, accesses: u64) -> Result<(Nanos, CounterSet)
         let mut all = seen.counters;
         if let Some(own) = seen.tenants.first() {
             touched += own.accesses;
+            RegionUse::merge(&mut uses, &own.uses);
             for (counter, value) in own.counters.iter() {
                 all.set(counter, value);
             }
@@ -247,5 +266,5 @@ fn watch(machine: &mut dyn Machine, accesses: u64) -> Result<(Nanos, CounterSet)
             .max(FIRST_LOOK)
             .min(LONGEST_LOOK);
     }
-    Ok((time, counters))
+    Ok((time, counters, uses))
 }

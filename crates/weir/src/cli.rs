@@ -68,7 +68,7 @@ pub enum Verb {
     Topo(verbs::topo::Args),
     /// Show what would spoil a measurement or tiering, and the command that fixes it.
     Doctor(verbs::doctor::Args),
-    /// Put memory on tiers, and check whether the kernel placed it as requested.
+    /// Put memory on tiers and check that, or say which objects of a program may live on a slower one.
     Place(verbs::place::Args),
     /// List, show and check platform files.
     Platforms(verbs::platforms::Args),

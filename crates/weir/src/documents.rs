@@ -10,6 +10,7 @@ use weir_model::topology::{TierName, Topology};
 use weir_model::workload::{Application, Workload};
 
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
+use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
 use weir_lab::fit::Fitted;
 use weir_lab::interplay::{Matrix, ProgramTable};
@@ -452,6 +453,7 @@ kinds! {
     SlowdownModel => "the file that weir calibrate writes",
     Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
+    Of<PlaceAdvice> => "weir place advise",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
     Of<Simulated> => "weir tier simulate",
     Of<Tiered> => "weir tier run",

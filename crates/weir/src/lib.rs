@@ -36,6 +36,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::fit::Fit;
 use weir_lab::reproduce::{Reproduce, Vary};
@@ -145,6 +146,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Calibrate(args)), _) => verbs::calibrate::resume(&args, context, run),
         (Ok(Verb::Predict(args)), _) => verbs::predict::resume(&args, context, run),
         (Ok(Verb::Steer(args)), _) => verbs::steer::resume(&args, context, run),
+        (Ok(Verb::Place(args)), _) => verbs::place::resume(&args, context, run),
         (Ok(Verb::Tier(args)), _) => verbs::tier::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
         (Ok(Verb::Interplay(args)), _) => {
@@ -165,6 +167,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Simulate::VERB
             | ProfileModel::VERB
             | Advise::VERB
+            | AdviseObjects::VERB
             | Population::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"

@@ -5,8 +5,10 @@ use std::path::Path;
 use schemars::schema_for;
 use serde_json::Value;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
+use weir_insight::objects::PlaceAdvice;
 use weir_insight::studies::calibrate::Calibrate;
 use weir_insight::studies::explain::Explain;
+use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::fit::{Fit, Fitted};
@@ -78,6 +80,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Calibrated>(Calibrate::VERB),
     Reader::of::<Predictions>(Predict::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
+    Reader::of::<PlaceAdvice>(AdviseObjects::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),

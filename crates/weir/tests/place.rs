@@ -83,3 +83,97 @@ fn what_cannot_be_asked_is_refused() {
         assert!(said.contains(told), "{arguments:?}: {said}");
     }
 }
+
+fn advice(place: &Place, arguments: &str) -> Value {
+    let line = format!("place advise {arguments} --on emr2s+cxl-a --format json");
+    serde_json::from_str(&place.run(&line).expect(0).out()).unwrap()
+}
+
+/// A job with an object that the cores wait for, and a larger one that they hardly touch.
+const JOB: &str = r#"
+kind = "workload"
+summary = "An index that is walked beside a log that is written"
+source = "a test"
+
+[[phase]]
+cpi = 0.5
+apki = 20
+regions = [
+    { name = "index", bytes = "2 GiB", order = "chase", element = "64 B", share = 0.9 },
+    { name = "log", bytes = "6 GiB", order = "sequential", element = "8 B", stores = 1.0, share = 0.1 },
+]
+"#;
+
+#[test]
+fn advice_names_what_may_move_and_what_it_costs() {
+    let place = Place::new();
+    place.file("job.toml", JOB);
+    let found = advice(&place, "job.toml --max-loss 5 --verify");
+    let objects = found["objects"].as_array().unwrap();
+    let of = |name: &str| objects.iter().find(|o| o["object"] == name).unwrap();
+    assert_eq!(of("log")["advice"], "move");
+    assert_ne!(of("index")["advice"], "move");
+    assert!(
+        of("index")["alone_pct"].as_f64() > Some(40.0),
+        "{objects:?}"
+    );
+    assert!(
+        of("index")["waits_pct"].as_f64() > Some(50.0),
+        "{objects:?}"
+    );
+    let advised = &found["placings"][0];
+    assert!(advised["bytes"].as_f64() >= Some(6.0 * 1024f64.powi(3)));
+    assert!(advised["measured_pct"].as_f64() < Some(8.0), "{advised}");
+    // At both ends the expected loss is the measured one.
+    let all = found["placings"].as_array().unwrap().last().unwrap();
+    let [expected, measured] =
+        ["expected_pct", "measured_pct"].map(|key| all[key].as_f64().unwrap());
+    assert!((expected - measured).abs() < 0.1, "{all}");
+
+    let halves = advice(&place, "job.toml --free 50%");
+    assert!(halves["placings"][0]["bytes"].as_f64() >= halves["free"].as_f64());
+    assert!(halves["max_loss_pct"].is_null());
+    let nothing = place
+        .run("place advise job.toml --on emr2s+cxl-a --max-loss 0 --whole")
+        .expect(0)
+        .out();
+    assert!(
+        nothing.lines().all(|line| line.chars().count() <= 80),
+        "{nothing}"
+    );
+}
+
+#[test]
+fn advice_that_cannot_be_given_says_why() {
+    let place = Place::new();
+    place.file("job.toml", JOB);
+    let refused = |line: &str, code: i32, words: &[&str]| {
+        place.run(line).refuses(code, words);
+    };
+    refused(
+        "place advise job.toml",
+        3,
+        &["a description runs on a model", "weir workload record"],
+    );
+    refused("place advise job.toml --on emr2s", 2, &["no tier `cxl0`"]);
+    refused(
+        "place advise job.toml --on emr2s+cxl-a --free 9G",
+        2,
+        &["less than is to be freed"],
+    );
+    refused(
+        "place advise job.toml --on emr2s+cxl-a --free 101%",
+        2,
+        &["at most 100 %"],
+    );
+    refused(
+        "place advise job.toml --on emr2s+cxl-a --from cxl0",
+        2,
+        &["name another tier"],
+    );
+    refused(
+        "place advise none.toml --on emr2s+cxl-a",
+        2,
+        &["description none.toml"],
+    );
+}

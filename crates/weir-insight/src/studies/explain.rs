@@ -176,9 +176,8 @@ impl Study for Explain {
             ..options(lab.seed())
         };
         let on = |tier: &TierName| Placed {
-            workload,
             placement: Placement::Bind(tier.clone()),
-            options: &options,
+            ..Placed::local(workload, &options)
         };
         let runs = lab.ask_all(&names.iter().map(on).collect::<Vec<_>>())?;
         let processor = &lab.topology().processor;

@@ -98,9 +98,8 @@ impl Study for Predict {
                 populations.into_iter().zip(ran).collect();
         } else {
             let on = |workload| Placed {
-                workload,
                 placement: Placement::Bind(model.from.clone()),
-                options: &options,
+                ..Placed::local(workload, &options)
             };
             for run in lab.ask_all(&workloads.iter().map(on).collect::<Vec<_>>())? {
                 predictions.push(forecast(model, &run.workload, &run.counters)?);

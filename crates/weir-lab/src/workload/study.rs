@@ -11,7 +11,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::{Workload, Workloads};
 
-use super::{Alone, PhaseRun, WorkloadOptions, WorkloadRun, phases};
+use super::{Alone, PhaseRun, Placed, WorkloadOptions, WorkloadRun, phases};
 use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
 use crate::{Lab, LabError, Severity, Verdict};
@@ -112,7 +112,11 @@ impl Study for RunAlone {
             accesses: self.accesses,
             seed: lab.seed(),
         };
-        let asks: Vec<Alone<'_>> = phases(workload, &placement, &options).collect();
+        let placed = Placed {
+            placement: placement.clone(),
+            ..Placed::local(workload, &options)
+        };
+        let asks: Vec<Alone<'_>> = phases(&placed).collect();
         let ran = lab.ask(&asks)?;
         if ran.len() < asks.len() {
             return Err(LabError::Stopped);

@@ -1,9 +1,12 @@
 //! `weir place`: puts memory on tiers by a policy, and checks whether the kernel placed it as requested.
 
+mod advise;
+
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use clap::ValueEnum;
+use clap::{Subcommand, ValueEnum};
+use weir_insight::studies::place::AdviseObjects;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
 use weir_linux::topology::HostView;
 use weir_model::machine::{Identity, MachineError, MachineKind};
@@ -16,6 +19,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::HOST;
 use crate::nodes::{all_here, node_of};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::store::RunId;
 use crate::system;
 
 /// The interval at which a held placement checks for a stop request.
@@ -23,15 +27,21 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
 Examples:
+  weir place advise gpt2-decode --on emr2s+cxl-a   which objects may live there
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0
   weir place --tier cxl0 --move-to dram
 
-Exit codes: 1 where a page is not where it should be, or the kernel refused.")]
+Exit codes: 1 where a page is not where it should be, or the kernel refused."
+)]
 pub struct Args {
+    #[command(subcommand)]
+    what: Option<What>,
     /// Tiers, as `weir topo` names them; with `=N`, N pages in a row.
     #[arg(
         long,
@@ -52,6 +62,12 @@ pub struct Args {
     /// Then keep the memory for this many seconds, and check it again.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=86_400))]
     hold: Option<u32>,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Say which objects of a workload may live on a slower tier, and what that costs.
+    Advise(Box<AdviseObjects>),
 }
 
 /// Who places pages.
@@ -103,11 +119,27 @@ impl FromStr for Weighted {
     }
 }
 
+/// Runs what a stopped run of advice still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the run cannot be resumed.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    match &args.what {
+        Some(What::Advise(study)) => advise::resume(study, context, run),
+        None => Err(Failure::request(
+            "placed memory is gone when its run ends; place it again",
+        )),
+    }
+}
+
 /// Places, moves, holds and checks.
 ///
 /// # Errors
 /// There is no such tier or no free memory on it, the kernel refused, or a page is on another node.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if let Some(What::Advise(study)) = &args.what {
+        return advise::run(study, context);
+    }
     let system = system::find(&context.global.on)?.filter(|system| !system.is_recorded());
     let system = system.ok_or_else(|| {
         Failure::request("memory is placed on the machine on which Weir runs; remove --on")

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use weir_insight::studies::place::AdviseObjects;
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::workload::RunAlone;
@@ -72,6 +73,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         calibrate::VERB,
         predict::VERB,
         tune::VERB,
+        AdviseObjects::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use clap::Subcommand;
 use weir_lab::RunAlone;
 use weir_linux::application::table;
+use weir_model::toml::MOST_BYTES;
 use weir_model::workload::{Application, GROUPS, Hosted, RealProgram, Workload, Workloads};
 
 use self::listing::{list, show, show_hosted};
@@ -30,7 +31,7 @@ use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
 use crate::store::RunId;
 use crate::verbs::check_files;
-use crate::{driver, machine, studies};
+use crate::{driver, files, machine, studies};
 
 pub use import::VERB as IMPORT;
 pub use record::VERB as RECORD;
@@ -159,7 +160,7 @@ pub fn find_for(named: &str, threads: Option<u32>) -> Result<Workload> {
 }
 
 fn read(file: &Path) -> Result<Workload> {
-    let text = machine::read_platform_file(file)?;
+    let text = files::text(file, "description", MOST_BYTES)?;
     let name = file.display().to_string();
     Workloads::check(&name, &text).map_err(|mistakes| Failure::request(mistakes.to_string()))
 }

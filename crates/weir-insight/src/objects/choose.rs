@@ -1,0 +1,156 @@
+//! The best placement of objects: what to move for a loss that is allowed, or for memory that is to be freed.
+
+use super::ends::Ends;
+
+/// What a placement is to reach.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Goal {
+    /// As many bytes on the slower tier as possible, for at most this loss, as a share of run time.
+    Loss(f64),
+    /// At least so many bytes there, for the least loss.
+    Free(f64),
+}
+
+/// A placement: the share of each object that is on the slower tier, in the order of [`Ends::objects`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Choice {
+    /// The shares.
+    pub shares: Vec<f64>,
+    /// Bytes that are there.
+    pub bytes: f64,
+    /// The loss that is expected.
+    pub loss: f64,
+}
+
+/// Steps of the share of an object that is split: pages come in rounds of so many.
+pub const ROUND: u32 = 20;
+
+/// So many objects have few enough sets to look at all.
+const ALL_SETS: usize = 12;
+
+fn choice(ends: &Ends, shares: Vec<f64>) -> Choice {
+    Choice {
+        bytes: ends.bytes(&shares),
+        loss: ends.loss(&shares),
+        shares,
+    }
+}
+
+/// Sets of whole objects of which none frees more for less, from none to all.
+pub fn pareto(ends: &Ends) -> Vec<Choice> {
+    let n = ends.objects.len();
+    let mut all = if n <= ALL_SETS {
+        every_set(ends)
+    } else {
+        grown(ends)
+    };
+    all.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then(a.loss.total_cmp(&b.loss)));
+    let mut least = f64::INFINITY;
+    all.retain(|choice| {
+        let is_better = choice.loss < least || choice.bytes == 0.0;
+        least = least.min(choice.loss);
+        is_better
+    });
+    all.reverse();
+    all
+}
+
+fn every_set(ends: &Ends) -> Vec<Choice> {
+    let n = ends.objects.len();
+    let set = |bits: u32| (0..n).map(|o| f64::from(bits >> o & 1)).collect();
+    (0..1u32 << n).map(|bits| choice(ends, set(bits))).collect()
+}
+
+/// Sets that grow by the object that costs least for its bytes, and shrink by the one that costs most; each is then
+/// improved by exchanges of one object for another.
+fn grown(ends: &Ends) -> Vec<Choice> {
+    let n = ends.objects.len();
+    let mut all = Vec::new();
+    for (start, to) in [(0.0, 1.0), (1.0, 0.0)] {
+        let mut now = choice(ends, vec![start; n]);
+        all.push(now.clone());
+        for _ in 0..n {
+            let with = |o: usize| {
+                let mut shares = now.shares.clone();
+                shares[o] = to;
+                choice(ends, shares)
+            };
+            let next = (0..n)
+                .filter(|&o| now.shares[o] != to)
+                .map(with)
+                .min_by(|a, b| price(&now, a).total_cmp(&price(&now, b)));
+            let Some(next) = next else { break };
+            now = exchanged(ends, next);
+            all.push(now.clone());
+        }
+    }
+    all
+}
+
+/// Loss a byte from one set to the next: to be small for bytes that go over, and large for those that come back.
+fn price(now: &Choice, next: &Choice) -> f64 {
+    (next.loss - now.loss) / (next.bytes - now.bytes).abs().max(1.0)
+}
+
+/// Exchanges one object for another as long as that frees as much for less.
+fn exchanged(ends: &Ends, mut now: Choice) -> Choice {
+    let n = now.shares.len();
+    loop {
+        let pairs = (0..n).flat_map(|a| (0..n).map(move |b| (a, b)));
+        let swap = |(a, b): (usize, usize)| {
+            let mut shares = now.shares.clone();
+            shares.swap(a, b);
+            choice(ends, shares)
+        };
+        let better = pairs
+            .filter(|&(a, b)| now.shares[a] > now.shares[b])
+            .map(swap)
+            .filter(|c| c.bytes >= now.bytes && c.loss < now.loss - 1e-9)
+            .min_by(|a, b| a.loss.total_cmp(&b.loss));
+        match better {
+            Some(better) => now = better,
+            None => return now,
+        }
+    }
+}
+
+/// The best placement for a goal: whole objects, and unless `whole` one that is split. `None` if all objects together do
+/// not reach it.
+pub fn best(ends: &Ends, curve: &[Choice], goal: Goal, whole: bool) -> Option<Choice> {
+    let mut all = curve.to_vec();
+    if !whole {
+        let split = |set: &Choice| splits(ends, set);
+        all.extend(curve.iter().flat_map(split));
+    }
+    match goal {
+        Goal::Loss(most) => (all.into_iter())
+            .filter(|choice| choice.loss <= most)
+            .max_by(|a, b| a.bytes.total_cmp(&b.bytes).then(b.loss.total_cmp(&a.loss))),
+        Goal::Free(least) => (all.into_iter())
+            .filter(|choice| choice.bytes >= least)
+            .min_by(|a, b| a.loss.total_cmp(&b.loss)),
+    }
+}
+
+/// A set with one object more, of which a share goes over.
+fn splits(ends: &Ends, set: &Choice) -> Vec<Choice> {
+    let stay = (0..set.shares.len()).filter(|&o| set.shares[o] == 0.0);
+    let split = |o: usize| {
+        (1..ROUND).map(move |part| {
+            let mut shares = set.shares.clone();
+            shares[o] = f64::from(part) / f64::from(ROUND);
+            choice(ends, shares)
+        })
+    };
+    stay.flat_map(split).collect()
+}
+
+/// Every object spread by the same share: the best such placement for a goal, which asks nothing about objects.
+pub fn uniform(ends: &Ends, goal: Goal) -> Option<Choice> {
+    let at = |part: u32| {
+        let share = f64::from(part) / f64::from(ROUND);
+        choice(ends, vec![share; ends.objects.len()])
+    };
+    let all: Vec<Choice> = (0..=ROUND).map(at).collect();
+    best(ends, &all, goal, true)
+}

@@ -1,0 +1,393 @@
+//! `weir place advise`: which objects of a program may live on a slower tier.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_lab::study::lists;
+use weir_lab::view::{Axis, View, col};
+use weir_lab::{About, Lab, LabError, Outcome, Placed, Study, Verdict, WorkloadOptions};
+use weir_model::frame::Frame;
+use weir_model::number::percent;
+use weir_model::tenant::Placement;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_model::workload::Workload;
+
+use super::{doubt, note};
+use crate::objects::choose::{Choice, Goal, ROUND, best, pareto, uniform};
+use crate::objects::ends::{Crossed, Ends, Phase};
+use crate::objects::{ObjectAdvice, PlaceAdvice, Placing, Tradeoff};
+use crate::two_tiers::{Tiers, options};
+
+/// Say which objects of a workload may live on a slower tier, and what that costs.
+///
+/// The workload runs twice, with everything on local memory and with everything on the slower tier. What the
+/// cores waited for each object, and what it read and wrote, tells the run time of every placement between.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir place advise gpt2-decode --on emr2s+cxl-a
+  weir place advise my-service.toml --on emr2s+cxl-a --free 50% --verify
+  weir workload record -o job.toml -- ./job
+  weir place advise job.toml --on emr2s+cxl-a --max-loss 2")]
+pub struct AdviseObjects {
+    /// A name from `weir workload list`, or a TOML file.
+    #[arg(value_name = "NAME|FILE")]
+    pub workload: String,
+    /// The tier that takes objects.
+    #[arg(long, value_name = "TIER", default_value = "cxl0")]
+    pub tier: TierName,
+    /// The tier that keeps the others.
+    #[arg(long, value_name = "TIER", default_value = "dram")]
+    pub from: TierName,
+    /// The loss of run time that is allowed, in percent.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = loss)]
+    pub max_loss: f64,
+    /// Free so much local memory instead, for the least loss: a size, or a share of all objects.
+    #[arg(long, value_name = "SIZE|SHARE%", conflicts_with = "max_loss", value_parser = Part::read)]
+    pub free: Option<Part>,
+    /// Move whole objects only; otherwise one of them may be split.
+    #[arg(long)]
+    pub whole: bool,
+    /// Run the placements, and say what they cost.
+    #[arg(long)]
+    pub verify: bool,
+    /// Threads of the workload, instead of those that its description names.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
+    /// The description of the workload.
+    #[arg(skip)]
+    pub described: Option<Workload>,
+}
+
+/// An amount of memory.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Part {
+    /// So many bytes.
+    Bytes(Bytes),
+    /// A share of all.
+    Share(f64),
+}
+
+impl Part {
+    fn read(text: &str) -> Result<Self, String> {
+        let Some(percent) = text.strip_suffix('%') else {
+            let size = text.parse().map_err(|why| format!("{why}"))?;
+            return Ok(Self::Bytes(size));
+        };
+        match percent.trim().parse::<f64>() {
+            Ok(share) if share > 0.0 && share <= 100.0 => Ok(Self::Share(share / 100.0)),
+            _ => Err("a share is above 0 % and at most 100 %".into()),
+        }
+    }
+}
+
+fn loss(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim().parse::<f64>() {
+        Ok(loss) if (0.0..=1000.0).contains(&loss) => Ok(loss),
+        _ => Err("a loss is a number of percent from 0 to 1000".into()),
+    }
+}
+
+impl Study for AdviseObjects {
+    const VERB: &'static str = "place advise";
+    type Output = PlaceAdvice;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<PlaceAdvice, LabError> {
+        let tiers = Tiers::of(lab.topology(), &self.from, &self.tier)?;
+        let workload = self.described.as_ref().ok_or_else(|| {
+            LabError::Nothing("place advise needs the description of a workload".into())
+        })?;
+        let options = WorkloadOptions {
+            accesses: ACCESSES,
+            ..options(lab.seed())
+        };
+        let ends = Ends::measure(lab, workload, &tiers, &options)?;
+        let goal = match self.free {
+            None => Goal::Loss(self.max_loss / 100.0),
+            Some(Part::Bytes(bytes)) => Goal::Free(bytes.get() as f64),
+            Some(Part::Share(share)) => Goal::Free(ends.all() * share),
+        };
+        let curve = pareto(&ends);
+        let advised = best(&ends, &curve, goal, self.whole).ok_or_else(|| {
+            LabError::Nothing(format!(
+                "all objects of `{}` together have {}, less than is to be freed",
+                workload.name,
+                Bytes(ends.all() as u64)
+            ))
+        })?;
+        let mut choices = vec![("advised", advised.clone())];
+        if let Some(uniform) = uniform(&ends, goal) {
+            choices.push(("every object spread alike", uniform));
+        }
+        choices.push(("everything", everything(&ends)));
+        let measured = match self.verify {
+            true => measure(lab, workload, &tiers, &options, &ends, &choices)?,
+            false => vec![None; choices.len()],
+        };
+        let placing = |((method, choice), measured): (&(&str, Choice), Option<f64>)| Placing {
+            method: (*method).to_owned(),
+            moved: moved(&ends, choice),
+            bytes: Bytes(choice.bytes as u64),
+            expected_pct: choice.loss * 100.0,
+            measured_pct: measured.map(|loss| loss * 100.0),
+        };
+        Ok(PlaceAdvice {
+            workload: workload.name.clone(),
+            from: tiers.from,
+            to: tiers.to,
+            max_loss_pct: self.free.is_none().then_some(self.max_loss),
+            free: match goal {
+                Goal::Free(bytes) => Some(Bytes(bytes.ceil() as u64)),
+                Goal::Loss(_) => None,
+            },
+            objects: objects(&ends, &advised, goal),
+            placings: choices.iter().zip(measured).map(placing).collect(),
+            curve: (curve.iter())
+                .map(|choice| Tradeoff {
+                    moved: moved(&ends, choice),
+                    bytes: Bytes(choice.bytes as u64),
+                    bytes_pct: choice.bytes / ends.all() * 100.0,
+                    loss_pct: choice.loss * 100.0,
+                })
+                .collect(),
+        })
+    }
+}
+
+/// Lines that each thread touches in a run: placements are apart by less than runs that are shorter.
+const ACCESSES: u64 = 100_000;
+
+fn everything(ends: &Ends) -> Choice {
+    let shares = vec![1.0; ends.objects.len()];
+    Choice {
+        bytes: ends.bytes(&shares),
+        loss: ends.loss(&shares),
+        shares,
+    }
+}
+
+/// The objects of a placement that are on the slower tier, in words.
+fn moved(ends: &Ends, choice: &Choice) -> String {
+    let each = ends.objects.iter().zip(&choice.shares);
+    let names: Vec<String> = each
+        .filter(|(_, share)| **share > 0.0)
+        .map(|(object, share)| match share {
+            share if *share < 1.0 => format!("{:.0} % of {}", share * 100.0, object.name),
+            _ => object.name.clone(),
+        })
+        .collect();
+    match names.len() {
+        0 => "nothing".into(),
+        n if n == ends.objects.len() && choice.shares.iter().all(|s| *s == 1.0) => {
+            "everything".into()
+        }
+        _ => names.join(", "),
+    }
+}
+
+fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
+    let local: Nanos = ends.phases.iter().map(|phase| phase.time[0]).sum();
+    let mut all: Vec<ObjectAdvice> = (ends.objects.iter().enumerate())
+        .map(|(o, object)| {
+            let mut alone = vec![0.0; ends.objects.len()];
+            alone[o] = 1.0;
+            let alone = ends.loss(&alone);
+            let share = advised.shares[o];
+            let never = matches!(goal, Goal::Loss(most) if alone > most);
+            let advice = match share {
+                share if share >= 1.0 => "move".into(),
+                share if share > 0.0 => format!("move {:.0} %", share * 100.0),
+                _ if never => "never move".into(),
+                _ => "keep".into(),
+            };
+            let sum = |of: &dyn Fn(&Phase) -> f64| -> f64 { ends.phases.iter().map(of).sum() };
+            let gbps = |of: fn(&Crossed) -> Bytes| {
+                GbPerSec(sum(&|p| of(&p.traffic[o][0]).get() as f64) / local.get())
+            };
+            let order: Vec<&str> = object.orders.iter().map(|order| order.name()).collect();
+            ObjectAdvice {
+                object: object.name.clone(),
+                bytes: object.bytes,
+                order: order.join(", "),
+                read_gbps: gbps(|c| c.read),
+                write_gbps: gbps(|c| c.written),
+                waits_pct: sum(&|p| p.waited[o][0].get()) / local.get() * 100.0,
+                alone_pct: alone * 100.0,
+                share_pct: share * 100.0,
+                advice,
+            }
+        })
+        .collect();
+    let price = |object: &ObjectAdvice| object.alone_pct / object.bytes.get().max(1) as f64;
+    all.sort_by(|a, b| price(a).total_cmp(&price(b)));
+    all
+}
+
+/// Runs placements, and says how much longer each takes than with everything on local memory.
+fn measure(
+    lab: &Lab<'_>,
+    workload: &Workload,
+    tiers: &Tiers,
+    options: &WorkloadOptions,
+    ends: &Ends,
+    choices: &[(&str, Choice)],
+) -> Result<Vec<Option<f64>>, LabError> {
+    let ask = |choice: &Choice| placed(workload, tiers, options, ends, &choice.shares);
+    let asks: Vec<Placed<'_>> = choices.iter().map(|(_, choice)| ask(choice)).collect();
+    let local: Nanos = ends.phases.iter().map(|phase| phase.time[0]).sum();
+    let runs = lab.ask_all(&asks)?;
+    Ok(runs
+        .iter()
+        .map(|run| Some(run.time / local - 1.0))
+        .collect())
+}
+
+/// A workload with these shares of its objects on the slower tier.
+pub fn placed<'a>(
+    workload: &'a Workload,
+    tiers: &Tiers,
+    options: &'a WorkloadOptions,
+    ends: &Ends,
+    shares: &[f64],
+) -> Placed<'a> {
+    let of = |share: f64| match (share * f64::from(ROUND)).round() as u32 {
+        0 => Placement::Bind(tiers.from.clone()),
+        ROUND => Placement::Bind(tiers.to.clone()),
+        slow => Placement::Interleave(vec![
+            (tiers.from.clone(), ROUND - slow),
+            (tiers.to.clone(), slow),
+        ]),
+    };
+    let each = ends.objects.iter().zip(shares);
+    let placements: BTreeMap<String, Placement> = each
+        .filter(|(_, share)| **share > 0.0)
+        .map(|(object, share)| (object.name.clone(), of(*share)))
+        .collect();
+    Placed {
+        placement: Placement::Bind(tiers.from.clone()),
+        placements,
+        ..Placed::local(workload, options)
+    }
+}
+
+/// By how much a placement may cost more than expected before the table doubts it, in percent of run time.
+const MISSED_PCT: f64 = 5.0;
+
+impl Outcome for PlaceAdvice {
+    const SCHEMA: &'static str = "weir/place-advice/1";
+    const TITLE: &'static str = "Objects";
+    const WORDS: &'static str = "Which objects may live on the slower tier. The loss of each placement follows from two \
+                                 runs, with everything on either tier.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let Some(advised) = self.placings.first() else {
+            return Vec::new();
+        };
+        let all: Bytes = self.objects.iter().map(|object| object.bytes).sum();
+        let cost = match advised.measured_pct {
+            Some(measured) => format!(
+                "{} % of run time ({} % expected)",
+                percent(measured),
+                percent(advised.expected_pct)
+            ),
+            None => format!("{} % of run time expected", percent(advised.expected_pct)),
+        };
+        let to = &self.to;
+        let text = match advised.bytes {
+            Bytes(0) => format!(
+                "keep everything on {}: no object may move to {to} for a loss of {} %",
+                self.from,
+                self.max_loss_pct.unwrap_or_default()
+            ),
+            bytes => format!(
+                "move {} to {to}: {bytes} of {all} for {cost}",
+                advised.moved
+            ),
+        };
+        let mut verdicts = vec![note(&self.workload, text)];
+        if let Some(measured) = advised.measured_pct
+            && measured - advised.expected_pct > MISSED_PCT
+        {
+            verdicts.push(doubt(
+                &self.workload,
+                "it costs more than expected: objects wait for each other, which two runs do not show",
+            ));
+        }
+        verdicts
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let (from, to) = (&self.from, &self.to);
+        vec![
+            View::table(
+                "objects",
+                format!(
+                    "Objects of {} with everything on {from}; the loss with one alone on {to}",
+                    self.workload
+                ),
+                vec![
+                    col("object"),
+                    col("bytes").head("size"),
+                    col("order"),
+                    col("read_gbps").head("read"),
+                    col("write_gbps").head("write"),
+                    col("waits_pct").head("waits"),
+                    col("alone_pct").head("alone").signed(),
+                    col("advice"),
+                ],
+            ),
+            View::table(
+                "placings",
+                format!(
+                    "Placements, and how much longer the run takes than with everything on {from}"
+                ),
+                vec![
+                    col("method"),
+                    col("bytes").head("moved"),
+                    col("expected_pct").head("expected").signed(),
+                    col("measured_pct").head("measured").signed(),
+                ],
+            ),
+            View::lines(
+                "tradeoff",
+                format!("What it costs to have objects of {} on {to}", self.workload),
+                ("bytes_pct", &format!("bytes on {to} [% of all]")),
+                ("loss_pct", "longer run [%], below zero is faster"),
+                &["series"],
+            )
+            .axes(Axis::Linear, Axis::Signed),
+        ]
+    }
+
+    fn frames(&self) -> Vec<Frame> {
+        let all: Bytes = self.objects.iter().map(|object| object.bytes).sum();
+        let mut rows: Vec<TradeoffRow> = (self.curve.iter())
+            .map(|at| TradeoffRow {
+                series: "whole objects".into(),
+                bytes_pct: at.bytes_pct,
+                loss_pct: at.loss_pct,
+            })
+            .collect();
+        rows.extend(self.placings.iter().map(|at| TradeoffRow {
+            series: at.method.clone(),
+            bytes_pct: at.bytes.get() as f64 / all.get().max(1) as f64 * 100.0,
+            loss_pct: at.measured_pct.unwrap_or(at.expected_pct),
+        }));
+        let mut frames = lists(self);
+        frames.push(Frame::of("tradeoff", &rows));
+        frames
+    }
+}
+
+/// A placement, by what is on the slower tier and what it costs.
+#[derive(Serialize, JsonSchema)]
+struct TradeoffRow {
+    /// The curve, or the method.
+    series: String,
+    /// Bytes on the slower tier, in percent of all objects.
+    bytes_pct: f64,
+    /// How much longer the run takes, in percent: measured, else expected.
+    loss_pct: f64,
+}
