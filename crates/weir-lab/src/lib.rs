@@ -50,4 +50,6 @@ pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};
 pub use threads::Threads;
 pub use verdict::{Severity, Verdict};
 pub use weir_model::statistics;
-pub use workload::{PhaseRun, Placed, RunAlone, WorkloadOptions, WorkloadRun};
+pub use workload::{
+    OneRegion, OneRegionRun, PhaseRun, Placed, RunAlone, WorkloadOptions, WorkloadRun,
+};

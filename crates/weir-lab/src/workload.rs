@@ -5,6 +5,7 @@
 //! steady state, and what was counted is scaled to the instructions that it has.
 
 pub mod application;
+mod regions;
 mod study;
 
 use std::collections::BTreeMap;
@@ -19,6 +20,7 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
 use crate::{Ask, Lab, LabError};
+pub use regions::{OneRegion, OneRegionRun};
 pub use study::{PhaseLine, RunAlone, WorkloadCost};
 
 /// How to run a workload.

@@ -34,12 +34,13 @@ const STEP_S: f64 = 0.25;
 /// single bands: where the curves have dents, the best one may be missed.
 pub fn most(workload: &PagedWorkload, host: &Host, seconds: f64) -> f64 {
     let (mut all, mut steps) = (0.0, 0.0);
-    let mut last: Option<(Vec<(f64, f64)>, f64)> = None;
+    let mut last: Option<(Now, f64)> = None;
     while steps * STEP_S < seconds {
         let t = steps * STEP_S;
-        let now: Vec<(f64, f64)> = (workload.regions.iter().enumerate())
+        let regions = (workload.regions.iter().enumerate())
             .map(|(n, region)| (workload.share_at(n, t), region.growth.share_at(t)))
             .collect();
+        let now = (workload.compute_ns(host, t), regions);
         let speed = match &last {
             Some((before, speed)) if *before == now => *speed,
             _ => at(workload, host, &now),
@@ -51,8 +52,10 @@ pub fn most(workload: &PagedWorkload, host: &Host, seconds: f64) -> f64 {
     all / f64::max(steps, 1.0)
 }
 
-/// With so large a share of accesses, and of memory allocated, of each region.
-fn at(workload: &PagedWorkload, host: &Host, now: &[(f64, f64)]) -> f64 {
+/// Computing before each access, and of each region the share of accesses, and of memory that is allocated.
+type Now = (f64, Vec<(f64, f64)>);
+
+fn at(workload: &PagedWorkload, host: &Host, (compute_ns, now): &Now) -> f64 {
     let mut items: Vec<Item> = Vec::new();
     for (region, (accesses, grown)) in workload.regions.iter().zip(now) {
         let pages = (region.bytes.get() / region.page.get()).max(1) as f64;
@@ -77,7 +80,7 @@ fn at(workload: &PagedWorkload, host: &Host, now: &[(f64, f64)]) -> f64 {
         item.share /= sum.max(f64::MIN_POSITIVE);
     }
     let problem = Problem {
-        compute_ns: workload.compute_ns(host),
+        compute_ns: *compute_ns,
         threads: f64::from(workload.threads),
         items,
         host,

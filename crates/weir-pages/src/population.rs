@@ -123,6 +123,7 @@ impl Range<'_> {
             writes: self.between(0.0, 0.5),
             mlp,
             burst: 1.0,
+            band_bursts: Vec::new(),
             bands: self.bands(kind, bytes / page.get() as f64, accesses * threads * PER_S),
             growth: Growth::NONE,
             lifetime_s: match kind {
@@ -150,6 +151,7 @@ pub fn draw(seed: u64, n: u64, size: Bytes) -> Drawn {
             .map(|_| Phase {
                 seconds: range.log(15.0, 120.0),
                 accesses: range.shares(count),
+                stalled: None,
             })
             .collect(),
         false => Vec::new(),

@@ -91,9 +91,14 @@ pub struct Region {
     /// Accesses to it that a thread has outstanding at once (MLP): a pointer chase has 1, a scan as many as the core has
     /// fill buffers.
     pub mlp: f64,
-    /// Accesses in a visit of a page, which follow each other at once: as many as a page has lines where it is read in
-    /// order, 1 where accesses are random. The kernel sees a visit as one touch.
+    /// Accesses to memory in a visit of a page, which follow each other at once: as many as a page has lines where it is
+    /// read in order, 1 where accesses are random, less where caches serve some. The kernel sees a visit as one touch.
     pub burst: f64,
+    /// The same of each band, where caches serve some bands more than others; empty where all have [`Region::burst`]. Below
+    /// 1 where caches serve most visits: those set accessed bits and meet hint faults, and no sample of misses, no
+    /// counter of a device and no bus sees them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub band_bursts: Vec<f64>,
     /// How unequally its pages are touched.
     pub bands: Vec<Band>,
     /// How it grows.
@@ -106,6 +111,12 @@ pub struct Region {
 }
 
 impl Region {
+    /// Accesses to memory in a visit of a page of each band.
+    pub(crate) fn bursts(&self) -> impl Iterator<Item = f64> {
+        let of_band = |n| self.band_bursts.get(n).copied().unwrap_or(self.burst);
+        (0..self.bands.len()).map(of_band)
+    }
+
     /// The share of its pages that are touched more often than the mean.
     pub(crate) fn hot_share(&self) -> f64 {
         let hot = self.bands.iter().filter(|band| band.accesses > band.pages);
@@ -137,6 +148,9 @@ pub struct Phase {
     pub seconds: f64,
     /// Each region's share of accesses, in place of [`Region::accesses`].
     pub accesses: Vec<f64>,
+    /// The share of time that a thread waits for memory, where it is not [`PagedWorkload::stalled`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled: Option<f64>,
 }
 
 /// Bands of `items` pages whose popularity follows a Zipf law: the share of accesses of the n-th is proportional to n
@@ -160,14 +174,33 @@ pub fn zipf(pages: f64, accesses: f64, items: f64, exponent: f64, bands: u32) ->
 }
 
 impl PagedWorkload {
-    /// Computing before each access.
-    pub(crate) fn compute_ns(&self, host: &Host) -> f64 {
-        let waits = self
-            .regions
-            .iter()
-            .map(|region| region.accesses / region.mlp);
-        let wait = host.fast.curve.idle().get() * waits.sum::<f64>();
-        wait * (1.0 - self.stalled) / self.stalled
+    /// Computing before each access, at a time in seconds.
+    pub(crate) fn compute_ns(&self, host: &Host, t: f64) -> f64 {
+        let phase = self
+            .phase_at(t)
+            .and_then(|phase| Some((phase, phase.stalled?)));
+        let idle = host.fast.curve.idle().get();
+        let computes = |shares: &mut dyn Iterator<Item = f64>, stalled: f64| {
+            let waits = shares
+                .zip(&self.regions)
+                .map(|(share, region)| share / region.mlp);
+            idle * waits.sum::<f64>() * (1.0 - stalled) / stalled
+        };
+        match phase {
+            Some((phase, stalled)) => computes(&mut phase.accesses.iter().copied(), stalled),
+            None => computes(&mut self.regions.iter().map(|r| r.accesses), self.stalled),
+        }
+    }
+
+    /// The phase at a time in seconds.
+    fn phase_at(&self, t: f64) -> Option<&Phase> {
+        let round: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
+        let mut left = if round > 0.0 { t % round } else { 0.0 };
+        self.phases.iter().find(|phase| {
+            let is_now = left < phase.seconds;
+            left -= phase.seconds;
+            is_now
+        })
     }
 
     /// The most bytes that are allocated at once.
@@ -205,15 +238,8 @@ impl PagedWorkload {
 
     /// A region's share of accesses at a time in seconds, once all of it is allocated.
     pub fn share_at(&self, region: usize, t: f64) -> f64 {
-        let round: f64 = self.phases.iter().map(|phase| phase.seconds).sum();
-        let mut left = if round > 0.0 { t % round } else { 0.0 };
-        for phase in &self.phases {
-            if left < phase.seconds {
-                return phase.accesses[region];
-            }
-            left -= phase.seconds;
-        }
-        self.regions[region].accesses
+        let phase = self.phase_at(t).map(|phase| phase.accesses[region]);
+        phase.unwrap_or(self.regions[region].accesses)
     }
 
     /// Checks values and sums.
@@ -245,9 +271,10 @@ impl PagedWorkload {
         for (n, phase) in self.phases.iter().enumerate() {
             let shares = &phase.accesses;
             let lasts = phase.seconds > 0.0 && phase.seconds.is_finite();
+            let waits = phase.stalled.is_none_or(|x| x > 0.0 && x <= 1.0);
             let sum: f64 = shares.iter().sum();
             let all = shares.len() == self.regions.len() && shares.iter().all(|s| share(*s));
-            if !(lasts && all && one(sum)) {
+            if !(lasts && waits && all && one(sum)) {
                 return wrong(
                     format!("phase {}", n + 1),
                     "needs a length above 0 s and a share of accesses for each region; they must add up to 1",
@@ -269,10 +296,14 @@ impl PagedWorkload {
             if !(region.mlp >= 1.0 && region.mlp.is_finite()) {
                 return wrong(of("mlp"), "must be 1 or more");
             }
-            if !(1.0..=region.page.get() as f64 / LINE_BYTES as f64).contains(&region.burst) {
+            let lines = region.page.get() as f64 / LINE_BYTES as f64;
+            let mut bursts = region.band_bursts.iter().chain([&region.burst]);
+            let each =
+                region.band_bursts.is_empty() || region.band_bursts.len() == region.bands.len();
+            if !each || !bursts.all(|burst| *burst > 0.0 && *burst <= lines) {
                 return wrong(
                     of("burst"),
-                    "must be 1 at least, and the lines of a page at most",
+                    "must be above 0, and the lines of a page at most, for each band or for all",
                 );
             }
             if region.page != Bytes::kib(4) && region.page != Bytes::mib(2) {

@@ -59,6 +59,7 @@ fn region(name: &str, kind: PageKind, mib: u64, accesses: f64) -> Region {
         writes: 0.3,
         mlp: 2.0,
         burst: 1.0,
+        band_bursts: Vec::new(),
         bands: vec![
             Band {
                 pages: 0.2,
@@ -505,6 +506,7 @@ fn phases_move_accesses_between_regions() {
         .map(|accesses| Phase {
             seconds: 5.0,
             accesses: accesses.to_vec(),
+            stalled: None,
         })
         .to_vec();
     // The first region fills the fast node.
@@ -619,6 +621,7 @@ fn the_hot_set_is_of_pages_that_are_touched_more_often_than_the_mean_page() {
     workload.phases = vec![Phase {
         seconds: 1.0,
         accesses: vec![0.0, 1.0],
+        stalled: None,
     }];
     assert_eq!(workload.hot_set().get(), only as u64);
 }

@@ -185,6 +185,7 @@ fn simulated(share: f64, sampler: SamplerName) -> Profile {
         writes: 0.3,
         mlp: 2.0,
         burst: 1.0,
+        band_bursts: Vec::new(),
         bands: vec![
             Band {
                 pages: hot,
@@ -373,6 +374,7 @@ fn changing(drift_per_hour: f64) -> Profile {
         writes: 0.3,
         mlp: 2.0,
         burst: 1.0,
+        band_bursts: Vec::new(),
         bands: (bands.iter())
             .map(|&(pages, accesses)| Band { pages, accesses })
             .collect(),

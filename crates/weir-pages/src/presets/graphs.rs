@@ -44,6 +44,7 @@ fn region(name: &str, gib: f64, accesses: f64, mlp: f64) -> Region {
         writes: 0.0,
         mlp,
         burst: LINES,
+        band_bursts: Vec::new(),
         bands: vec![Band {
             pages: 1.0,
             accesses: 1.0,
@@ -99,6 +100,7 @@ fn triangles(lists: f64, at_once: f64) -> (Vec<Region>, Vec<Phase>) {
     let phase = |seconds, accesses: [f64; 2]| Phase {
         seconds,
         accesses: accesses.into(),
+        stalled: None,
     };
     let phases = vec![
         phase(RELABELLED_S, [0.5, 0.5]),

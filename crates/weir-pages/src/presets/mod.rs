@@ -77,6 +77,7 @@ impl Part {
             writes: WRITES,
             mlp: MLP,
             burst: 1.0,
+            band_bursts: Vec::new(),
             bands,
             growth: self.growth,
             lifetime_s: self.lifetime_s,
@@ -236,6 +237,7 @@ pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
             regions: vec![Region {
                 mlp: 12.0,
                 burst: LINES,
+                band_bursts: Vec::new(),
                 bands: vec![Band {
                     pages: 1.0,
                     accesses: 1.0,

@@ -3,16 +3,17 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use weir_model::units::Bytes;
+use weir_model::units::{Bytes, Nanos};
 
 use crate::lru::Lru;
 use crate::page::{At, Pages};
 use crate::policy::{Marks, Policy, RegionSeen, Seen, Thresholds};
 use crate::random::Draws;
 use crate::record::{Interval, Summary};
+use crate::requests::Moment;
 use crate::tier::{BASE, Memory, Tier, Watermarks};
 use crate::traffic::{Demand, Flow};
-use crate::workload::{PageKind, PagedWorkload};
+use crate::workload::{PageKind, PagedWorkload, Region};
 use crate::{Costs, PagesError, Vmstat};
 
 mod allocate;
@@ -108,11 +109,11 @@ pub struct Simulation<'a> {
     /// Parts of pages by which each region's ranks are to drift, and pages of each to be renewed.
     drifting: Vec<f64>,
     renewing: Vec<f64>,
-    compute_ns: f64,
     work: Work,
     /// Thread time that earlier intervals could not hold.
     debt_ns: f64,
     flow: Flow,
+    moment: Moment,
     /// Accesses of each page by band in the last interval, and visits with so many accesses each.
     rates: Vec<f64>,
     visits: Vec<f64>,
@@ -181,15 +182,13 @@ impl<'a> Simulation<'a> {
             nth: 0,
             drifting: vec![0.0; workload.regions.len()],
             renewing: vec![0.0; workload.regions.len()],
-            compute_ns: workload.compute_ns(host),
             work: Work::default(),
             debt_ns: 0.0,
             flow: Flow::default(),
+            moment: Moment::default(),
             rates: vec![0.0; bands],
             visits: vec![0.0; bands],
-            bursts: (workload.regions.iter())
-                .flat_map(|region| region.bands.iter().map(|_| region.burst))
-                .collect(),
+            bursts: (workload.regions.iter()).flat_map(Region::bursts).collect(),
             draws: Draws::new(options.seed),
             events: Draws::new(options.seed ^ 0x0065_7665_6e74_7300),
             counters: Vmstat::default(),
@@ -217,6 +216,11 @@ impl<'a> Simulation<'a> {
     /// The intervals so far.
     pub fn intervals(&self) -> &[Interval] {
         &self.intervals
+    }
+
+    /// What the last interval offered a request.
+    pub fn moment(&self) -> Moment {
+        self.moment
     }
 
     /// Counters from the start.
@@ -269,7 +273,8 @@ impl<'a> Simulation<'a> {
         let mix = self.mix();
         let demand = Demand {
             thread_ns: threads * interval_ns - owed.min(most),
-            compute_ns: self.compute_ns,
+            compute_ns: (self.workload)
+                .compute_ns(self.host, self.pages.now as f64 * self.options.interval_s),
             interval_ns,
             split: mix.split,
             copied_from: self.work.copied_from,
@@ -277,6 +282,15 @@ impl<'a> Simulation<'a> {
         };
         let flow = demand.solve([&self.host.fast.curve, &self.host.slow.curve]);
         self.flow = flow;
+        let faults = |of: &Vmstat| of.numa_hint_faults + of.pswpin;
+        self.moment = Moment {
+            accesses: flow.accesses,
+            waits: mix.split.waits,
+            latency: flow.latency,
+            compute: Nanos(demand.compute_ns),
+            kernel: Nanos(owed.min(most)),
+            faults: (faults(&self.counters) - faults(&before)) as f64,
+        };
         for (rate, (weight, pages)) in self.rates.iter_mut().zip(&mix.bands) {
             *rate = match *pages > 0.0 {
                 true => flow.accesses * weight / pages,

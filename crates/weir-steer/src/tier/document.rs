@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::latency::LatencySummary;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_pages::{Interval, TierCurve, Vmstat};
@@ -31,6 +32,12 @@ pub struct Simulated {
     pub seconds: f64,
     /// The length of an interval, each of which has a fixed point of latency and traffic.
     pub interval_s: f64,
+    /// Latency of requests with all memory in the fast tier.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub local_requests: Option<RequestLatency>,
+    /// Why the latency of requests is not told, where the program answers some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_latency: Option<String>,
     /// Latency under load that the simulation used, of the fast and the slow tier.
     pub curves: [TierCurve; 2],
 }
@@ -76,8 +83,39 @@ pub struct PolicyOutcome {
     pub kernel_pct: f64,
     /// The largest disagreement of accesses and the latencies that they cause, relative.
     pub fixed_point_error: f64,
+    /// Latency of the requests that a described program answers one after the other.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestLatency>,
     /// What the kernel would count.
     pub vmstat: Vmstat,
+}
+
+/// Latency of requests under a policy.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct RequestLatency {
+    /// Median of the whole run.
+    pub p50_ns: Nanos,
+    /// 99 % take at most this.
+    pub p99_ns: Nanos,
+    /// 99.9 % take at most this.
+    pub p999_ns: Nanos,
+    /// Median of the last quarter.
+    pub settled_p50_ns: Nanos,
+    /// 99 % of the last quarter.
+    pub settled_p99_ns: Nanos,
+}
+
+impl RequestLatency {
+    pub(super) fn of([whole, settled]: [LatencySummary; 2]) -> Self {
+        let p99 = |of: &LatencySummary| of.p99.unwrap_or(of.max);
+        Self {
+            p50_ns: whole.p50,
+            p99_ns: p99(&whole),
+            p999_ns: whole.p999.unwrap_or(whole.max),
+            settled_p50_ns: settled.p50,
+            settled_p99_ns: p99(&settled),
+        }
+    }
 }
 
 /// A policy in an interval.

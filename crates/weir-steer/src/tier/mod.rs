@@ -7,6 +7,7 @@
 pub mod advise;
 mod alto;
 mod curves;
+pub mod described;
 mod document;
 pub mod population;
 pub mod profile;
@@ -20,4 +21,4 @@ use curves::thresholds;
 pub use document::{PolicyAt, PolicyOutcome, Simulated};
 pub use replay::{Replay, Replayed};
 pub use study::Simulate;
-pub use trial::{Ratio, Trial, TrialResult};
+pub use trial::{Ratio, Trial, TrialResult, shapes};

@@ -10,6 +10,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::study::INTERVAL_S;
+use super::trial::preset;
 use super::{Ratio, Trial, TrialResult, curves};
 
 /// The policies of the paper's Table 1 and of its ablations.
@@ -49,8 +50,8 @@ impl Ask for Compared {
         let curves = curves(&lab.inside(), &tiers)?;
         let one = |policy: Option<&str>| {
             let trial = Trial {
-                workload: self.workload.into(),
-                size: self.size,
+                workload: preset(self.workload, self.size)?,
+                requests: None,
                 policy: policy.map(str::to_owned),
                 ratio: self.ratio,
                 seconds: self.seconds,

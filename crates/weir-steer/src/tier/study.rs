@@ -5,20 +5,29 @@ use weir_lab::{About, Lab, LabError, Outcome, Severity, Study, Verdict};
 use weir_model::number::slower;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
-use weir_pages::{by_name, presets};
+use weir_model::workload::Workload;
+use weir_pages::{PagedWorkload, TierCurve, by_name, presets};
 
 use super::curves;
-use super::document::{PolicyAt, PolicyOutcome, Simulated};
+use super::described::{self, RequestShape};
+use super::document::{PolicyAt, PolicyOutcome, RequestLatency, Simulated};
 use super::trial::{Ratio, Trial, TrialResult, bad, lasts, preset};
 
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
+/// Memory of a workload that is no described program.
+const USUAL_SIZE: Bytes = Bytes::gib(16);
+/// Why requests have no latency here.
+const NO_LATENCY: &str = "p50 and p99 of its requests are not told: they hang on when requests arrive, on a client that thinks, \
+                          or on a lock, of which the model of pages knows nothing";
 
 /// Policies of page placement on a workload.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Workloads: web1, cache1, cache2, data-warehouse, stream, bc-twitter, bc-urand,
-tc-kron, tc-twitter, gpt2.
+tc-kron, tc-twitter, gpt2; and any of `weir workload list`, or its file: what
+caches serve, and how it waits, is counted on the model first. Of a name that
+is both, described:NAME is the one of that list.
 Policies: first-touch, numa-balancing, tiering, autotiering, tpp, tpp-coupled,
 tpp-unfiltered, tpp-all-sampled, tpp-cache-to-slow, alto, alto:POLICY, colloid,
 nomad, tmo, tmo:POLICY, neomem, caption, best-shot, payback, interleave,
@@ -28,10 +37,11 @@ Examples:
   weir tier simulate --on emr2s+cxl-a --workload web1
   weir tier simulate --on emr2s+cxl-a --workload cache1 --ratio 1:4 \\
       --policy first-touch,tpp,interleave:4:1
+  weir tier simulate --on emr2s+cxl-a --workload redis-ycsb-a --for 150s
   weir tier simulate --on skx2s --slow remote --workload cache2")]
 pub struct Simulate {
-    /// The shape of the workload.
-    #[arg(long, value_name = "NAME", default_value = "web1")]
+    /// The shape of the workload, or a described program.
+    #[arg(long, value_name = "NAME|FILE", default_value = "web1")]
     pub workload: String,
     /// Capacities of the fast to the slow tier.
     #[arg(long, value_name = "FAST:SLOW", default_value = "2:1")]
@@ -47,15 +57,61 @@ pub struct Simulate {
     /// Simulated time.
     #[arg(long = "for", value_name = "TIME", default_value = "900s", value_parser = lasts)]
     pub lasts: Nanos,
-    /// Memory that the workload has; larger takes as much longer to settle.
-    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
-    pub size: Bytes,
+    /// Memory that the workload has; larger takes as much longer to settle [default: 16GiB; of a described program, its
+    /// own].
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
+    /// Threads of a described program [default: those of its description].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub threads: Option<u32>,
     /// The tier of the fast node.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub fast: TierName,
     /// The tier of the slow node.
     #[arg(long, value_name = "TIER", default_value = "cxl0")]
     pub slow: TierName,
+    /// The description of the workload, where it is a program.
+    #[arg(skip)]
+    pub described: Option<Workload>,
+}
+
+/// What is simulated.
+struct Load {
+    workload: PagedWorkload,
+    requests: Option<RequestShape>,
+    assumed: String,
+    /// Why the latency of its requests is not told, where it has some.
+    no_latency: Option<String>,
+}
+
+impl Simulate {
+    fn load(&self, lab: &Lab<'_>, curves: &[TierCurve; 2]) -> Result<Load, LabError> {
+        let Some(program) = &self.described else {
+            return Ok(Load {
+                workload: preset(&self.workload, self.size.unwrap_or(USUAL_SIZE))?,
+                requests: None,
+                assumed: presets::assumed(&self.workload).into(),
+                no_latency: None,
+            });
+        };
+        let counted = described::counted(
+            lab,
+            program,
+            &[self.fast.clone(), self.slow.clone()],
+            curves,
+        )?;
+        let requests = described::requests(program, &counted);
+        let of_program = program.assumed.iter().map(|own| format!("; {own}"));
+        Ok(Load {
+            no_latency: (program.requests.is_some() && requests.is_none())
+                .then(|| NO_LATENCY.into()),
+            requests,
+            assumed: std::iter::once(described::ASSUMED.to_owned())
+                .chain(of_program)
+                .collect(),
+            workload: weir_pages::described(program, &counted, curves[0].idle(), self.size),
+        })
+    }
 }
 
 impl PolicyOutcome {
@@ -80,6 +136,7 @@ impl PolicyOutcome {
             swapped_pages: counters.pswpout,
             kernel_pct: own.whole.kernel_pct,
             fixed_point_error: own.whole.fixed_point_error,
+            requests: own.latency.map(RequestLatency::of),
             vmstat: counters,
         }
     }
@@ -90,14 +147,17 @@ impl Study for Simulate {
     type Output = Simulated;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Simulated, LabError> {
-        let workload = preset(&self.workload, self.size)?;
+        if self.described.is_none() {
+            preset(&self.workload, USUAL_SIZE)?;
+        }
         for policy in &self.policies {
             by_name(policy).map_err(bad)?;
         }
         let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
+        let load = self.load(lab, &curves)?;
         let trial = |policy: Option<&String>| Trial {
-            workload: self.workload.clone(),
-            size: self.size,
+            workload: load.workload.clone(),
+            requests: load.requests,
             policy: policy.cloned(),
             ratio: self.ratio,
             seconds: self.lasts.as_secs(),
@@ -129,9 +189,14 @@ impl Study for Simulate {
                 .flat_map(|((policy, _), own)| at(policy, own))
                 .collect(),
             workload: self.workload.clone(),
-            about: workload.about,
-            assumed: presets::assumed(&self.workload).into(),
-            size_bytes: self.size,
+            size_bytes: match self.described.is_some() {
+                true => load.workload.peak(),
+                false => self.size.unwrap_or(USUAL_SIZE),
+            },
+            about: load.workload.about,
+            assumed: load.assumed,
+            local_requests: local.latency.map(RequestLatency::of),
+            no_latency: load.no_latency,
             fast: self.fast.clone(),
             slow: self.slow.clone(),
             ratio: self.ratio.to_string(),
@@ -182,6 +247,9 @@ impl Outcome for Simulated {
                 all.push(Verdict::new(Severity::Doubt, policy.policy.as_str(), text));
             }
         }
+        if let Some(why) = &self.no_latency {
+            all.push(note("requests", why.clone()));
+        }
         let again = "candidates for promotion that had been demoted before";
         all.push(note("again", again.into()));
         all.push(note("assumed", self.assumed.clone()));
@@ -200,7 +268,7 @@ impl Outcome for Simulated {
             )
             .axes(Axis::Linear, Axis::Linear)
         };
-        vec![
+        let mut views = vec![
             View::table(
                 "policies",
                 format!("Run time against all memory in {}: {what}", self.fast),
@@ -223,6 +291,27 @@ impl Outcome for Simulated {
             ),
             line("Accesses", "maccesses", "millions in an interval"),
             line("Promotion", "promoted", "pages in an interval"),
-        ]
+        ];
+        if let Some(local) = &self.local_requests {
+            let table = View::table(
+                "policies",
+                format!(
+                    "Latency of requests, with all memory in {} p50 {:.1} and p99 {:.1} us: {what}",
+                    self.fast,
+                    local.p50_ns.get() / 1e3,
+                    local.p99_ns.get() / 1e3
+                ),
+                vec![
+                    col("policy"),
+                    col("requests_p50_ns").head("p50"),
+                    col("requests_p99_ns").head("p99"),
+                    col("requests_p999_ns").head("p99.9"),
+                    col("requests_settled_p50_ns").head("settled p50"),
+                    col("requests_settled_p99_ns").head("settled p99"),
+                ],
+            );
+            views.insert(1, table);
+        }
+        views
     }
 }

@@ -5,12 +5,15 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 use weir_lab::{Ask, Lab, LabError};
+use weir_model::latency::{LatencyHistogram, LatencySummary};
 use weir_model::units::{Bytes, Nanos};
+use weir_pages::requests::Requested;
 use weir_pages::{
     Costs, Host, Interval, Memory, Options, PagedWorkload, PagesError, Simulation, Summary,
     TierCurve, Vmstat, by_name, presets,
 };
 
+use super::described::RequestShape;
 use super::thresholds;
 
 /// Capacities of the fast and the slow tier, as parts: `2:1`, `1:4`.
@@ -54,10 +57,11 @@ const SETTLED: f64 = 0.75;
 /// A workload under a policy.
 #[derive(Debug, Clone, Serialize)]
 pub struct Trial {
-    /// The preset.
-    pub workload: String,
-    /// Its size.
-    pub size: Bytes,
+    /// The workload.
+    pub workload: PagedWorkload,
+    /// Its requests, if their latency can be told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestShape>,
     /// The policy; none for a machine whose fast tier has room for everything.
     pub policy: Option<String>,
     /// Capacities.
@@ -81,6 +85,9 @@ pub struct TrialResult {
     pub settled: Summary,
     /// Intervals, at most a hundred.
     pub over_time: Vec<Interval>,
+    /// Latency of requests over all of it, and over its last quarter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<[LatencySummary; 2]>,
 }
 
 /// Points of a line.
@@ -99,13 +106,18 @@ pub(super) fn lasts(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// The names of shapes of workloads, which are no described programs.
+pub fn shapes() -> impl Iterator<Item = &'static str> {
+    presets::names().map(|(name, _)| *name)
+}
+
 /// A preset by its name.
 ///
 /// # Errors
 /// There is none of this name; the names there are.
 pub(super) fn preset(name: &str, size: Bytes) -> Result<PagedWorkload, LabError> {
     presets::by_name(name, size).ok_or_else(|| {
-        let known: Vec<&str> = presets::names().map(|(name, _)| *name).collect();
+        let known: Vec<&str> = shapes().collect();
         LabError::Nothing(format!(
             "no workload `{name}`; there are {}",
             known.join(", ")
@@ -119,7 +131,7 @@ impl Trial {
     /// # Errors
     /// There is no such workload or policy, or a value is out of its range.
     pub fn run(&self, lab: &Lab<'_>) -> Result<TrialResult, LabError> {
-        let workload = preset(&self.workload, self.size)?;
+        let workload = &self.workload;
         let total = workload.peak().get() as f64 * SPARE;
         let fast = match self.policy {
             None => total * SPARE,
@@ -146,9 +158,13 @@ impl Trial {
             seed: lab.seed(),
         };
         let policy = by_name(self.policy.as_deref().unwrap_or("first-touch")).map_err(bad)?;
-        let mut simulation = Simulation::new(&workload, &host, policy, options).map_err(bad)?;
+        let mut simulation = Simulation::new(workload, &host, policy, options).map_err(bad)?;
         let split = (simulation.length() as f64 * SETTLED) as usize;
         let mut before = Vmstat::default();
+        let seed = lab.seed();
+        let requests = self.requests.as_ref();
+        let mut requested = requests.map(|of| Requested::new(of.accesses, of.spread, seed));
+        let mut latencies = [LatencyHistogram::new(), LatencyHistogram::new()];
         for n in 0..simulation.length() {
             if lab.stopped() {
                 return Err(LabError::Stopped);
@@ -157,14 +173,22 @@ impl Trial {
                 before = *simulation.counters();
             }
             simulation.step();
+            if let Some(requested) = &mut requested {
+                let part = usize::from(n >= split);
+                requested.add(&simulation.moment(), &mut latencies[part]);
+            }
         }
         let all = simulation.intervals();
         let counters = *simulation.counters();
+        let [mut whole, settled] = latencies;
+        whole.merge(&settled);
+        let latency = whole.summary().zip(settled.summary());
         let every = all.len().div_ceil(POINTS).max(1);
         Ok(TrialResult {
             whole: Summary::of(all, self.interval_s, counters),
             settled: Summary::of(&all[split..], self.interval_s, counters.since(&before)),
             over_time: all.iter().copied().skip(every - 1).step_by(every).collect(),
+            latency: latency.map(|(whole, settled)| [whole, settled]),
         })
     }
 

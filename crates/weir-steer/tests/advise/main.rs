@@ -112,6 +112,7 @@ fn heap(pages: f64, accesses: f64) -> PagedWorkload {
         writes: 0.2,
         mlp: 2.0,
         burst: 1.0,
+        band_bursts: Vec::new(),
         bands: match pages < 1.0 {
             true => vec![band(1.0 - pages, 1.0 - accesses), band(pages, accesses)],
             false => vec![band(1.0, 1.0)],

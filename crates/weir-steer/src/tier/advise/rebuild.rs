@@ -263,6 +263,7 @@ pub fn rebuild(
                     .max(1.0),
                 // A profile does not tell bursts.
                 burst: 1.0,
+                band_bursts: Vec::new(),
                 bands: bands[n].iter().map(band).collect(),
                 growth: seen.growth(),
                 lifetime_s: seen.lifetime_s(),
@@ -336,6 +337,7 @@ fn phases(seen: &[Seen<'_>], regions: &[Region]) -> Vec<Phase> {
         phases.push(Phase {
             seconds: ends - before,
             accesses: touches.iter().map(|touches| touches / all).collect(),
+            stalled: None,
         });
         before = ends;
     }

@@ -25,10 +25,12 @@ mod watch;
 mod windows;
 
 use clap::Subcommand;
+use weir_model::diagnostic::closest;
 use weir_model::machine::MachineKind;
-use weir_steer::tier::Simulate;
+use weir_model::workload::{Hosted, Workloads};
 use weir_steer::tier::advise::Advise;
 use weir_steer::tier::population::Population;
+use weir_steer::tier::{Simulate, shapes};
 
 use crate::context::Context;
 use crate::driver;
@@ -36,6 +38,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
+use crate::verbs::workload::find_for;
 
 pub use run::VERB as RUN;
 pub use windows::{Tiered, in_words};
@@ -76,7 +79,7 @@ enum What {
 /// That of the verb; a simulation of a host, which is no model.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
-        What::Simulate(study) => complete(context, &model(context)?, study),
+        What::Simulate(study) => complete(context, &model(context)?, &with_description(study)?),
         What::Population(study) => complete(context, &model(context)?, study),
         What::Advise(study) => {
             let chosen = model(context)?;
@@ -85,6 +88,46 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Run(args) => run::run(args, context),
         What::Profile(args) => profile::run(args, context),
     }
+}
+
+/// The description of a workload that is no preset of this verb.
+fn with_description(study: &Simulate) -> Result<Simulate> {
+    let name = study.workload.as_str();
+    let described = name.strip_prefix("described:");
+    if described.is_none() && shapes().any(|known| known == name) {
+        return match study.threads {
+            None => Ok(study.clone()),
+            Some(_) => Err(Failure::request(format!(
+                "`{name}` is a shape with its own threads; --threads is for described programs"
+            ))),
+        };
+    }
+    let library = Workloads::builtin();
+    let mut names: Vec<&str> = library
+        .list()
+        .iter()
+        .map(|known| known.name.as_str())
+        .collect();
+    shapes().for_each(|name| names.push(name));
+    let is_file = name.ends_with(".toml") || name.contains('/');
+    if described.is_none()
+        && !is_file
+        && library.get(name).is_none()
+        && Hosted::named(name).is_none()
+    {
+        let hint = match closest(name, names).as_slice() {
+            [] => "`weir tier simulate --help` and `weir workload list` have them".to_owned(),
+            close => format!("did you mean `{}`?", close.join("`, `")),
+        };
+        return Err(Failure::request(format!(
+            "there is no workload `{name}`; {hint}"
+        )));
+    }
+    let program = find_for(described.unwrap_or(name), study.threads)?;
+    Ok(Simulate {
+        described: Some(program),
+        ..study.clone()
+    })
 }
 
 fn model(context: &Context) -> Result<Chosen> {
@@ -104,7 +147,7 @@ fn model(context: &Context) -> Result<Chosen> {
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         What::Simulate(study) => {
-            driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
+            driver::resume(context, run, None, |_, _, _| with_description(study))?.verdict()
         }
         What::Population(study) => {
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
