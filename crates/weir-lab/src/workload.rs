@@ -15,7 +15,7 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
 use crate::{Ask, Lab, LabError};
-pub use study::{PhaseLine, RunAlone, WorkloadCost};
+pub use study::{PageSize, PhaseLine, RunAlone, WorkloadCost};
 
 /// How to run a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]
