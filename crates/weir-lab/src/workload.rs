@@ -21,7 +21,7 @@ use weir_model::workload::Workload;
 
 use crate::{Ask, Lab, LabError};
 pub use regions::{OneRegion, OneRegionRun};
-pub use study::{PhaseLine, RunAlone, WorkloadCost};
+pub use study::{PageSize, PhaseLine, RunAlone, WorkloadCost};
 
 /// How to run a workload.
 #[derive(Debug, Clone, PartialEq, Serialize)]

@@ -204,6 +204,41 @@ fn drmemtrace() {
 }
 
 #[test]
+fn an_entry_of_the_plugin_says_where_an_address_was_loaded_while_that_load_may_be_in_flight() {
+    let from = |address| entry(0x7757, 0, address);
+    let load = |address| entry(0, 8, address);
+    let entries = [
+        entry(25, 0, 5),
+        entry(17, 1, 0),
+        load(0x1000),
+        entry(17, 511, 0),
+        from(0x1008),
+        load(0x2000),
+        // Nothing was loaded there.
+        from(0x5000),
+        load(0x3000),
+        // This load is done long ago.
+        entry(17, 600, 0),
+        from(0x2000),
+        load(0x4000),
+        load(0x6000),
+    ]
+    .concat();
+    let loaded = |address, from| Access {
+        from,
+        ..access(address, 8, false)
+    };
+    let expected = [
+        loaded(0x1000, None),
+        loaded(0x2000, Some(0x1008)),
+        loaded(0x3000, None),
+        loaded(0x4000, None),
+        loaded(0x6000, None),
+    ];
+    gives(Format::Drmemtrace, &entries, &expected, 1112);
+}
+
+#[test]
 fn other_byte_orders_are_told() {
     let turned = |bytes: Vec<u8>, word: usize| -> Vec<u8> {
         bytes

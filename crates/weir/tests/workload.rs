@@ -73,7 +73,32 @@ fn wrong_requests_are_refused_with_what_would_do() {
     refused(&on("--tier cxl3"), "no tier `cxl3`");
     refused(&on("--threads 900"), "asks for core");
     refused(&on("--tier dram=x"), "not a number of pages");
+    refused(&on("--pages 3k"), "no size of pages");
+    refused("workload run chase --pages 4k", "only a model runs");
     refused("workload check missing.toml", "missing.toml");
     let json = place.run("workload run nothing.toml --format json");
     assert!(serde_json::from_str::<Value>(&json.expect(2).out()).is_err());
+}
+
+#[test]
+fn the_size_of_pages_decides_how_often_tables_are_walked() {
+    let place = Place::new();
+    let cpi = |on: &str, pages: &str| {
+        let run = format!("workload run chase --on {on} --pages {pages} --format json");
+        let done: Value = serde_json::from_str(&place.run(run.as_str()).expect(0).out()).unwrap();
+        assert!(
+            done["machine"]["name"]
+                .as_str()
+                .unwrap()
+                .contains("tlb.page")
+        );
+        done["whole"]["cpi"].as_f64().unwrap()
+    };
+    let (small, large) = (cpi("emr2s+cxl-a", "4k"), cpi("emr2s+cxl-a", "2m"));
+    assert!(small > 1.02 * large, "{small} {large}");
+    // A hypervisor's tables are walked for large pages, too, and for small ones longer.
+    let guest = "emr2s,tlb.nested=50ns+cxl-a";
+    let (small_there, large_there) = (cpi(guest, "4k"), cpi(guest, "2m"));
+    assert!(large_there > 1.1 * large, "{large_there} {large}");
+    assert!(small_there > large_there && small_there > small);
 }

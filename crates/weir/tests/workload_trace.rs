@@ -258,6 +258,64 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
     }
 }
 
+/// A list in random order, or the same nodes by an index that is computed.
+const NODES: &str = r#"
+#include <stdio.h>
+#include <stdlib.h>
+struct node { struct node *next; long more[7]; };
+int main(int count, char **words)
+{
+    long n = 1 << 17, at = 0;
+    unsigned long drawn = 1, sum = 0;
+    struct node *all = malloc(n * sizeof *all), *node = all;
+
+    for (long i = 0; i < n; i++)
+        all[i].next = &all[(i * 77773 + 12345) % n];
+    for (long i = 0; i < 8 * n; i++) {
+        if (count > 1) {
+            drawn = drawn * 6364136223846793005UL + 1442695040888963407UL;
+            sum += (unsigned long)all[(drawn >> 40) % n].next;
+        } else {
+            node = node->next;
+        }
+    }
+    printf("%lu %p\n", sum, (void *)node);
+}
+"#;
+
+#[test]
+fn qemu_tells_addresses_that_were_loaded_from_those_that_were_computed() {
+    let place = Place::new();
+    if !installed("qemu-x86_64") || !installed("cc") || !cfg!(target_arch = "x86_64") {
+        return;
+    }
+    std::fs::write(place.path("nodes.c"), NODES).unwrap();
+    let compiler = Command::new("cc")
+        .args(["-O2", "-o"])
+        .arg(place.path("nodes"))
+        .arg(place.path("nodes.c"))
+        .status();
+    assert!(compiler.unwrap().success());
+    let nodes = place.path("nodes").display().to_string();
+    let record = |file: &str, more: &[&str]| {
+        let words = ["workload", "record", "--with", "qemu", "-o", file, "--"];
+        place
+            .run(&[&words[..], &[nodes.as_str()], more].concat()[..])
+            .expect(0);
+        text(&place.path(file))
+    };
+    let (list, index) = (record("list.toml", &[]), record("index.toml", &["index"]));
+    assert!(
+        list.contains("dependent = 1") || list.contains("chase"),
+        "{list}"
+    );
+    assert!(
+        !index.contains("chase") && !index.contains("dependent"),
+        "{index}"
+    );
+    assert!(!list.contains("no address is loaded"), "{list}");
+}
+
 #[test]
 fn ctrl_c_ends_the_tracer_and_describes_what_was_seen() {
     let place = Place::new();

@@ -25,6 +25,7 @@ Examples:
   weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1
   weir workload run redis-ycsb-a --tier dram,cxl0 --each --rate 20000,40000
   weir workload run pr-kron --threads 2 --size 1G
+  weir workload run redis-ycsb-c --on emr2s --pages 2m
 
 Without --on the real program runs on this host, where `weir workload show NAME`
 names an application. A description is run by models only.")]
@@ -41,6 +42,9 @@ pub struct RunAlone {
         value_parser = share_of_pages
     )]
     pub tier: Vec<(TierName, u32)>,
+    /// The size of its pages: 4k, 2m [default: what the model or this host uses].
+    #[arg(long, value_name = "SIZE", value_parser = page_size)]
+    pub pages: Option<PageSize>,
     /// Without the hardware prefetchers.
     #[arg(long)]
     pub no_prefetch: bool,
@@ -53,6 +57,37 @@ pub struct RunAlone {
     /// The description of the workload.
     #[arg(skip)]
     pub described: Option<Workload>,
+}
+
+weir_model::named! {
+    /// The size of the pages of a program.
+    pub enum PageSize {
+        /// 4 KiB.
+        Base = "4k",
+        /// 2 MiB; on a host these are transparent huge pages.
+        Huge = "2m",
+    }
+}
+
+fn page_size(text: &str) -> Result<PageSize, String> {
+    PageSize::named(text).ok_or_else(|| format!("`{text}` is no size of pages: 4k or 2m"))
+}
+
+impl PageSize {
+    /// The size.
+    pub const fn bytes(self) -> Bytes {
+        match self {
+            Self::Base => Bytes::kib(4),
+            Self::Huge => Bytes::mib(2),
+        }
+    }
+
+    /// The expression of a model with pages of this size.
+    pub fn on(self, model: &str) -> String {
+        let host = model.find('+').unwrap_or(model.len());
+        let (host, devices) = model.split_at(host);
+        format!("{host},tlb.page={}{devices}", self.bytes())
+    }
 }
 
 /// Reads `dram` or `dram=3`.

@@ -21,7 +21,7 @@ pub use address_range::AddressRange;
 pub use free_memory::{FreeMemory, free_memory};
 pub use moves::Mover;
 pub use policy::Policy;
-pub use program::ProgramPolicy;
+pub use program::{ProgramPages, ProgramPolicy};
 pub use trial::{KernelPolicy, PlacementCheck, Trial};
 
 use crate::kernels::{self, Data, LINE};

@@ -2,7 +2,10 @@
 
 use std::io;
 
+use weir_model::capability::Unavailable;
+
 use super::policy;
+use crate::root::Root;
 
 /// The policy of a program's memory, inherited by all its children.
 ///
@@ -69,6 +72,64 @@ impl ProgramPolicy {
     }
 }
 
+/// The size of the pages of programs that this process starts, for as long as this is kept.
+#[derive(Debug)]
+pub struct ProgramPages(());
+
+/// Where the kernel says to whom it gives transparent huge pages.
+const TRANSPARENT: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+
+impl ProgramPages {
+    /// No huge pages but those that a program reserves: `PR_SET_THP_DISABLE` of prctl(2), which children inherit.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn base() -> io::Result<Self> {
+        disable_transparent(true)?;
+        Ok(Self(()))
+    }
+
+    /// Huge pages wherever they fit.
+    ///
+    /// # Errors
+    /// The kernel gives them only to programs that ask, or to none; the reason has what changes that.
+    pub fn huge(root: &Root) -> Result<(), Unavailable> {
+        match root.text(TRANSPARENT).known() {
+            Some(text) if text.contains("[always]") => Ok(()),
+            Some(_) => Err(Unavailable::because(format!(
+                "this host does not give every program pages of 2 MiB; as root: echo always > {TRANSPARENT}"
+            ))),
+            None => Err(Unavailable::because(format!(
+                "this kernel has no transparent huge pages: {TRANSPARENT} cannot be read"
+            ))),
+        }
+    }
+}
+
+impl Drop for ProgramPages {
+    fn drop(&mut self) {
+        // It was possible before.
+        let _ = disable_transparent(false);
+    }
+}
+
+fn disable_transparent(disable: bool) -> io::Result<()> {
+    // SAFETY: this operation takes numbers alone, and no memory of this process.
+    let done = unsafe {
+        libc::prctl(
+            libc::PR_SET_THP_DISABLE,
+            libc::c_ulong::from(disable),
+            0,
+            0,
+            0,
+        )
+    };
+    match done {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::process::Command;
@@ -97,6 +158,24 @@ mod tests {
         assert!(heap(&maps).contains(" bind:0 "), "{maps}");
         let own = heap(&std::fs::read_to_string("/proc/thread-self/numa_maps").unwrap());
         assert!(!own.contains(" bind:0 "), "{own}");
+    }
+
+    #[test]
+    fn a_child_has_no_huge_pages_while_they_are_off() {
+        let of_child = || {
+            let done = Command::new("cat")
+                .arg("/proc/self/status")
+                .output()
+                .unwrap();
+            let text = String::from_utf8(done.stdout).unwrap();
+            let line = text.lines().find(|line| line.starts_with("THP_enabled:"));
+            line.map(|line| line.ends_with('1'))
+        };
+        let before = of_child();
+        let off = ProgramPages::base().unwrap();
+        assert_eq!(of_child(), before.map(|_| false));
+        drop(off);
+        assert_eq!(of_child(), before);
     }
 
     #[test]

@@ -92,6 +92,7 @@ fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
         llc: (llc.lines / complexes) as f64 * ways,
         tlb: params.core.tlb_reach,
         page_bits: params.core.page.lines().max(1).ilog2(),
+        tlb_bits: params.core.tlb_page.lines().max(1).ilog2(),
     }
 }
 
@@ -123,6 +124,7 @@ pub fn ooo_params(params: &Params) -> OooParams {
         spared_buffers: c.l1_spares,
         super_queue: c.super_queue,
         l1_hit: c.l1_hit,
+        nested: c.nested,
         l2_hit: c.l2_hit,
         redirect: c.mispredict,
         fault: c.fault,

@@ -87,7 +87,11 @@ pub struct CoreParams {
     pub private: PrivateConfig,
     pub tlb_reach: Bytes,
     pub page: Bytes,
+    /// What an entry of the TLBs covers.
+    pub tlb_page: Bytes,
     pub walk: Ps,
+    /// What walks of the hypervisor's tables add to a walk; zero without a hypervisor.
+    pub nested: Ps,
     /// Entries of the buffers that an out-of-order core has.
     pub reorder_buffer: u32,
     pub scheduler: u32,
@@ -371,8 +375,25 @@ impl Params {
     }
 }
 
+/// Pages of a hypervisor's tables, unless it backs the guest with larger ones. An entry of the TLBs covers no more than
+/// the smaller of both pages.
+const HOST_PAGE: Bytes = Bytes::kib(4);
+
+/// What an entry of the TLBs covers, and how long the hypervisor's tables are walked for a walk: for the data's page, and for
+/// the page of the guest's last table, whose entries for large pages stay in the caches of the walker (Bhargava et al.,
+/// Accelerating Two-Dimensional Page Walks, ASPLOS 2008).
+fn nested(host: &Host) -> (Bytes, Ps) {
+    let (page, once) = (*host.tlb.page, ps(*host.tlb.nested));
+    match (once > 0, page > HOST_PAGE) {
+        (false, _) => (page, 0),
+        (true, true) => (HOST_PAGE, once),
+        (true, false) => (page, 2 * once),
+    }
+}
+
 fn core_params(host: &Host) -> CoreParams {
     let (c, cycle) = (&host.core, 1.0 / host.core.clock.get());
+    let (tlb_page, nested) = nested(host);
     let nt_peak =
         GbPerSec(f64::from(*c.line_fill_buffers) * LINE_BYTES as f64 / c.nt_store_hold.get());
     CoreParams {
@@ -403,9 +424,11 @@ fn core_params(host: &Host) -> CoreParams {
             l1: (host.l1.size.lines(), *host.l1.ways),
             l2: (host.l2.size.lines(), *host.l2.ways),
         },
-        tlb_reach: Bytes(u64::from(*host.tlb.entries) * host.tlb.page.get()),
+        tlb_reach: Bytes(u64::from(*host.tlb.entries) * tlb_page.get()),
         page: *host.tlb.page,
-        walk: ps(*host.tlb.walk),
+        tlb_page,
+        walk: ps(*host.tlb.walk).max(nested),
+        nested,
         reorder_buffer: *c.reorder_buffer,
         scheduler: *c.scheduler,
         integer_registers: *c.integer_registers,

@@ -21,7 +21,7 @@ const ACCESS: u32 = 8;
 /// Registers that no load gives an address by: none, the stack pointer, flags, the instruction pointer.
 const PLAIN: [u8; 4] = [0, 6, 25, 26];
 /// Instructions after which a loaded value is there, whether its load left L1 or not: those of a large reorder buffer.
-const FLIGHT: u64 = 512;
+pub(super) const FLIGHT: u64 = 512;
 
 /// Which load each register was computed from.
 #[derive(Debug)]

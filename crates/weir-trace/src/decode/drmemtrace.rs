@@ -5,7 +5,10 @@
 //! before its accesses. The files of threads that the tracer writes first (`offline_entry_t`, in `raw/`) are not this:
 //! `drrun -t drmemtrace -indir DIR` converts them. The `view` tool prints a line an entry, `read  8 byte(s) @ 0x…`.
 
+use weir_model::units::LINE_BYTES;
+
 use super::Wrong;
+use super::champsim::FLIGHT;
 use super::text::{decimal, hex, words};
 use crate::access::{Access, Sink};
 
@@ -21,6 +24,11 @@ const THREAD: u16 = 22;
 const HEADER: u16 = 25;
 /// The last type that is known; later versions may add some, but not many.
 const LAST: u16 = 49 + 32;
+/// The next load's address was computed from what was loaded at this address. Weir's plugin of QEMU writes it, and DynamoRIO
+/// does not.
+const FROM: u16 = 0x7757;
+/// Lines that left L1 lately.
+const LATELY: usize = 1024;
 /// Versions that a header may have.
 const VERSIONS: std::ops::RangeInclusive<u64> = 1..=64;
 
@@ -59,43 +67,118 @@ pub(super) fn is_wide(head: &[u8]) -> bool {
     })
 }
 
-pub(super) fn entries<S: Sink>(bytes: &[u8], at: &mut u64, sink: &mut S) -> Result<usize, Wrong> {
-    let (entries, rest) = bytes.as_chunks::<ENTRY>();
-    if let (0, Some(entry)) = (*at, entries.first())
-        && parts(entry).0 != HEADER
-    {
-        return Err(Wrong::Byte {
-            offset: 0,
-            why: "the first entry is no header of drmemtrace".into(),
-        });
-    }
-    for (n, entry) in entries.iter().enumerate() {
-        let (kind, size, address) = parts(entry);
-        match kind {
-            READ | WRITE => drop(sink.access(Access {
-                address,
-                bytes: u32::from(size),
-                store: kind == WRITE,
-                from: None,
-            })),
-            BUNDLE => sink.instructions(u64::from(size)),
-            THREAD => sink.thread(address),
-            kind if kind > LAST => {
-                let offset = *at + (n * ENTRY) as u64;
-                return Err(Wrong::Byte {
-                    offset,
-                    why: format!(
-                        "entry {}: of type {kind}, which drmemtrace does not have",
-                        offset / ENTRY as u64 + 1
-                    ),
-                });
-            }
-            kind if INSTRUCTIONS.contains(&kind) => sink.instructions(1),
-            _ => {}
+/// What is known of the entries before.
+#[derive(Debug)]
+pub(super) struct Entries {
+    instructions: u64,
+    /// Lines whose loads left L1, and in which instruction, by their number; instruction 0 for none.
+    lately: Box<[(u64, u64); LATELY]>,
+    /// Where the address of the next load was loaded.
+    from: Option<u64>,
+    has_dependences: bool,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self {
+            instructions: 0,
+            lately: Box::new([(0, 0); LATELY]),
+            from: None,
+            has_dependences: false,
         }
     }
-    *at += (entries.len() * ENTRY) as u64;
-    Ok(bytes.len() - rest.len())
+}
+
+impl Entries {
+    /// Whether an entry said where an address was loaded.
+    pub(super) fn has_dependences(&self) -> bool {
+        self.has_dependences
+    }
+
+    /// What follows does not follow what was seen.
+    pub(super) fn forget(&mut self) {
+        *self = Self {
+            has_dependences: self.has_dependences,
+            ..Self::default()
+        };
+    }
+
+    fn began<S: Sink>(&mut self, instructions: u64, sink: &mut S) {
+        self.instructions += instructions;
+        sink.instructions(instructions);
+    }
+
+    #[inline]
+    fn load<S: Sink>(&mut self, address: u64, size: u16, sink: &mut S) {
+        let of = |address: u64| {
+            (
+                address / LINE_BYTES,
+                (address / LINE_BYTES) as usize % LATELY,
+            )
+        };
+        let is_in_flight = |from: &u64| {
+            let (line, at) = of(*from);
+            let (known, instruction) = self.lately[at];
+            known == line && instruction > 0 && self.instructions - instruction <= FLIGHT
+        };
+        let from = self.from.take().filter(is_in_flight);
+        let left = sink.access(Access {
+            address,
+            bytes: u32::from(size),
+            store: false,
+            from,
+        });
+        if left {
+            let (line, at) = of(address);
+            self.lately[at] = (line, self.instructions.max(1));
+        }
+    }
+
+    pub(super) fn decode<S: Sink>(
+        &mut self,
+        bytes: &[u8],
+        at: &mut u64,
+        sink: &mut S,
+    ) -> Result<usize, Wrong> {
+        let (entries, rest) = bytes.as_chunks::<ENTRY>();
+        if let (0, Some(entry)) = (*at, entries.first())
+            && parts(entry).0 != HEADER
+        {
+            return Err(Wrong::Byte {
+                offset: 0,
+                why: "the first entry is no header of drmemtrace".into(),
+            });
+        }
+        for (n, entry) in entries.iter().enumerate() {
+            let (kind, size, address) = parts(entry);
+            match kind {
+                READ => self.load(address, size, sink),
+                WRITE => drop(sink.access(Access {
+                    address,
+                    bytes: u32::from(size),
+                    store: true,
+                    from: None,
+                })),
+                BUNDLE => self.began(u64::from(size), sink),
+                THREAD => sink.thread(address),
+                FROM => (self.from, self.has_dependences) = (Some(address), true),
+                kind if kind > LAST => {
+                    let offset = *at + (n * ENTRY) as u64;
+                    return Err(Wrong::Byte {
+                        offset,
+                        why: format!(
+                            "entry {}: of type {kind}, which drmemtrace does not have",
+                            offset / ENTRY as u64 + 1
+                        ),
+                    });
+                }
+                kind if INSTRUCTIONS.contains(&kind) => self.began(1, sink),
+                _ => {}
+            }
+        }
+        *at += (entries.len() * ENTRY) as u64;
+        Ok(bytes.len() - rest.len())
+    }
 }
 
 /// A line of the view tool. Everything that is neither an instruction nor an access is a remark of the tool.

@@ -69,7 +69,7 @@ enum Reads {
     Gem5Text,
     Gem5(gem5::Gem5),
     View,
-    Entries,
+    Entries(drmemtrace::Entries),
 }
 
 impl Decoder {
@@ -114,10 +114,15 @@ impl Decoder {
                     "these are records of 16 bytes, of a version of DynamoRIO before 2016; only those of 12 bytes are read",
                 ));
             }
-            Format::Drmemtrace if binary || drmemtrace::begins(head) => Reads::Entries,
+            Format::Drmemtrace if binary || drmemtrace::begins(head) => {
+                Reads::Entries(drmemtrace::Entries::default())
+            }
             Format::Drmemtrace => Reads::View,
         };
-        let is_text = !matches!(reads, Reads::Champsim(_) | Reads::Gem5(_) | Reads::Entries);
+        let is_text = !matches!(
+            reads,
+            Reads::Champsim(_) | Reads::Gem5(_) | Reads::Entries(_)
+        );
         if is_text && binary {
             let at = head.iter().position(|&byte| byte == 0).unwrap_or(0) as u64;
             return Err(Wrong::Byte {
@@ -144,7 +149,11 @@ impl Decoder {
 
     /// Whether the trace says which load an address comes from.
     pub fn has_dependences(&self) -> bool {
-        matches!(self.reads, Reads::Champsim(_))
+        match &self.reads {
+            Reads::Champsim(_) => true,
+            Reads::Entries(entries) => entries.has_dependences(),
+            _ => false,
+        }
     }
 
     /// Bytes of a record, where all are as long; 1 for lines of text; 0 where a record cannot be found but from the
@@ -152,7 +161,7 @@ impl Decoder {
     pub fn record(&self) -> u64 {
         match self.reads {
             Reads::Champsim(_) => champsim::RECORD as u64,
-            Reads::Entries => drmemtrace::ENTRY as u64,
+            Reads::Entries(_) => drmemtrace::ENTRY as u64,
             Reads::Gem5(_) => 0,
             _ => 1,
         }
@@ -163,6 +172,9 @@ impl Decoder {
     pub fn skip(&mut self, bytes: u64) {
         if let Reads::Champsim(champsim) = &mut self.reads {
             *champsim = champsim::Champsim::default();
+        }
+        if let Reads::Entries(entries) = &mut self.reads {
+            entries.forget();
         }
         if self.record() != 1 {
             self.at += bytes;
@@ -182,7 +194,7 @@ impl Decoder {
             Reads::Gem5Text => text::lines(bytes, at, |line| gem5::line(line, sink)),
             Reads::Gem5(gem5) => gem5.decode(bytes, at, sink),
             Reads::View => text::lines(bytes, at, |line| drmemtrace::line(line, sink)),
-            Reads::Entries => drmemtrace::entries(bytes, at, sink),
+            Reads::Entries(entries) => entries.decode(bytes, at, sink),
         }
     }
 

@@ -215,7 +215,10 @@ fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
         }
     }
     real.refuse()?;
-    let chosen = machine::choose(&context.global.on)?;
+    let on = &context.global.on;
+    let of_model = args.pages.filter(|_| !machine::is_real(on));
+    let on = of_model.map_or_else(|| on.clone(), |pages| pages.on(on));
+    let chosen = machine::choose(&on)?;
     studies::complete(context, &chosen, &described(args)?)
 }
 

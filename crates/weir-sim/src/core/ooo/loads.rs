@@ -119,7 +119,8 @@ impl Ooo {
             return;
         };
         self.load_mut(number).table = 0;
-        self.events.add(self.clock + here, Event::Starts(number));
+        let walked = here + self.params.nested;
+        self.events.add(self.clock + walked, Event::Starts(number));
     }
 
     /// A load has its address and looks up the caches.

@@ -85,6 +85,8 @@ pub struct OooParams {
     /// Results that its integer registers hold before they retire, and its vector registers.
     pub integer_renames: f64,
     pub vector_renames: f64,
+    /// What walks of a hypervisor's tables add to a page walk.
+    pub nested: Ps,
     pub load_buffer: u32,
     pub store_buffer: u32,
     pub fill_buffers: u32,

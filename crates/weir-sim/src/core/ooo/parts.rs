@@ -22,6 +22,8 @@ pub struct CacheCapacity {
     pub tlb: Bytes,
     /// log2 of the lines of a page of the machine.
     pub page_bits: u32,
+    /// The same of what an entry of the TLBs covers.
+    pub tlb_bits: u32,
 }
 
 /// A region as one thread sees it.

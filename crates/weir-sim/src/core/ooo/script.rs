@@ -92,6 +92,8 @@ pub struct Script {
     /// The first line of its page tables, and log2 of the lines for whose pages one of them has the entries.
     tables: u64,
     table_bits: u32,
+    /// log2 of the lines that an entry of the TLBs covers.
+    tlb_bits: u32,
 }
 
 impl Script {
@@ -127,6 +129,7 @@ impl Script {
         Self {
             tables,
             table_bits: caches.page_bits + ENTRIES.ilog2(),
+            tlb_bits: caches.tlb_bits,
             phases,
             now: 0,
             left,
@@ -246,7 +249,7 @@ impl Script {
     /// Whether both lines are in the same page.
     #[inline]
     pub fn share_page(&self, a: u64, b: u64) -> bool {
-        (a ^ b) >> (self.table_bits - ENTRIES.ilog2()) == 0
+        (a ^ b) >> self.tlb_bits == 0
     }
 
     /// No line is at or after this one: the last page of a region may be cleared beyond the region, and the page
@@ -308,7 +311,7 @@ impl Script {
     /// The first line of the next element.
     #[inline(always)]
     fn start(&mut self, [which, what, how]: [u64; 3], visit: &mut Visit) {
-        let page_bits = self.table_bits - ENTRIES.ilog2();
+        let tlb_bits = self.tlb_bits;
         let phase_parts = &mut self.phases[self.now];
         let half = |bits: u64, shift: u32| u64::from((bits >> shift) as u32);
         let choice = half(which, 32);
@@ -343,7 +346,7 @@ impl Script {
             // A run enters a page, and has none of its former pages in the TLBs.
             true => {
                 let before = visit.line.wrapping_sub(part.step);
-                part.walks > 0 && (visit.line ^ before) >> page_bits > 0
+                part.walks > 0 && (visit.line ^ before) >> tlb_bits > 0
             }
             false => half(rng::mix(how), 0) < part.walks,
         };

@@ -4,11 +4,13 @@ mod placing;
 mod running;
 mod serving;
 
+use weir_lab::workload::PageSize;
 use weir_lab::workload::application::{ApplicationFigure, ApplicationRun, VERB};
 use weir_lab::{Outcome as _, RunAlone};
 use weir_linux::application::Trouble;
 use weir_linux::application::server::installed;
 use weir_linux::application::table::entry;
+use weir_linux::memory::ProgramPages;
 use weir_linux::pin::allowed_cpus;
 use weir_model::document::Document;
 use weir_model::tenant::Placement;
@@ -75,6 +77,15 @@ pub fn run(
             "memcached has no scans, of which YCSB E consists; redis-ycsb-e scans by a sorted set",
         ));
     }
+    let _small = match args.pages {
+        Some(PageSize::Base) => Some(ProgramPages::base().map_err(anyhow::Error::new)?),
+        Some(PageSize::Huge) => {
+            let has = ProgramPages::huge(&host.root);
+            has.map_err(|why| Failure::Missing(why.into()))?;
+            None
+        }
+        None => None,
+    };
     program.threads = args.threads.unwrap_or(program.threads);
     let version = match application.is_server() {
         true => installed(application).map_err(failure)?,
