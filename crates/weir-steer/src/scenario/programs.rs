@@ -15,11 +15,11 @@ const TOGETHER: f64 = 30.0;
 /// How long the program on the slow tier then runs alone.
 const AFTER: f64 = 10.0;
 
-/// LLaMA 3.1: 70 B weights of 4.5 bits on DRAM; 8 B of 16 bits on one CXL device. After a while the first one
-/// ends.
+/// LLaMA 3.1, four sequences each: 70 B weights of 4.5 bits on DRAM; 8 B of 16 bits on one CXL device. After a
+/// while the first one ends.
 pub fn llm_decode(two_groups: &TwoGroups) -> Phases {
-    let large = decode("large", Bytes((70e9 * 4.5 / 8.0) as u64))?;
-    let small = decode("small", Bytes(8_000_000_000 * 2))?;
+    let large = named(preset("llama-decode-b4")?, "large");
+    let small = named(preset("llama-decode-f16")?, "small");
     let large = tenant(large, two_groups.first_half(), two_groups.fast_tier());
     let small = tenant(small, two_groups.second_half(), two_groups.one_device());
     Ok(pair_then_alone(large, small))
@@ -57,17 +57,6 @@ fn hash_map(two_groups: &TwoGroups, reads: f64) -> Phases {
         }
     }
     both(two_groups, |name| named(map.clone(), name))
-}
-
-/// A decoding model with weights of this size.
-fn decode(name: &str, weights: Bytes) -> Result<Workload, ScenarioError> {
-    let mut model = preset("llama-decode")?;
-    for region in model.phases.iter_mut().flat_map(|phase| &mut phase.regions) {
-        if region.name == "weights" {
-            region.bytes = weights;
-        }
-    }
-    Ok(named(model, name))
 }
 
 fn both(two_groups: &TwoGroups, program: impl Fn(&str) -> Workload) -> Phases {

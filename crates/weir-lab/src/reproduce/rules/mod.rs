@@ -12,9 +12,6 @@ use crate::reproduce::rule::Rule;
 
 const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
 const ROCKS_DB: &str = "needs what makes RocksDB retire fewer instructions beside loads from CXL: INT-105 gains nothing here";
-const DEVICES: &str = "the model counts lines of devices only where a cache keeps tags, which requests to storage do not need";
-const MAIL: &str =
-    "needs a controller that regulates tenants beside a mail server, which has no description";
 const THEIR_PROGRAMS: &str =
     "counts among the paper's own programs; presets and a population of ours are others";
 const PARAMETER: &str = "is a parameter of the model's cores, not a result";
@@ -55,8 +52,6 @@ pub fn unanswered() -> Vec<Rule> {
         ("INT", 80..=86, KERNEL),
         ("INT", 91..=92, OCCUPANCY),
         ("INT", 106..=108, ROCKS_DB),
-        ("INT", 110..=110, DEVICES),
-        ("INT", 123..=124, MAIL),
         ("INT", 116..=127, CONTROLLER),
         ("MEM", 51..=52, BY_EYE),
         ("MIC", 40..=40, REQUESTS),
