@@ -213,7 +213,8 @@ impl Ooo {
             if load.table != 0 {
                 // It waited for its translation.
                 self.load_mut(number).table = 0;
-                self.events.add(self.clock, Event::Starts(number));
+                let walked = self.clock + self.params.nested;
+                self.events.add(walked, Event::Starts(number));
                 continue;
             }
             // Accesses before the line arrived found it in its fill buffer.
