@@ -20,13 +20,13 @@ const EVEN: f64 = 0.2;
 /// The error from which lines may be used in the same order each time.
 const SHARP: f64 = 0.1;
 /// Regions that a part is described by, at most.
-const KINDS: usize = 4;
+const KINDS: usize = 5;
 /// Cycles of a part whose lines always come again after the same time, and how far the logarithms of times then are apart
 /// (their variance; that of lines that are drawn is 1.6).
 const CYCLES: usize = 2;
 const SAME_TIME: f64 = 0.05;
 /// Regions that a phase may have.
-const REGIONS: usize = 16;
+const REGIONS: usize = 32;
 
 /// One part, described.
 pub struct Described {

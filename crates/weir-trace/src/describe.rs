@@ -9,6 +9,7 @@ use weir_model::workload::{Order, Phase, Region, Within, Workload};
 use crate::candidates::{Context, Described, chosen, is_l1};
 use crate::fit::{Component, Times};
 use crate::l1;
+use crate::origins::Origins;
 use crate::regions::{MOST, Part, parts};
 use crate::segments::Segment;
 use crate::watch::{INTERVAL, Watch};
@@ -106,7 +107,7 @@ pub fn describe(watch: &Watch, origin: &Origin, phases: bool) -> Result<Descript
     }
     if origin.has_dependences {
         for (phase, of) in made.phases.iter_mut().zip(&made.of_phase) {
-            depend(&mut phase.regions, of, &parts, size);
+            depend(&mut phase.regions, of, &parts, &whole.origins);
         }
     }
     // A stretch in which nothing leaves L1 is none to describe.
@@ -316,23 +317,28 @@ fn region(name: String, d: &Described, component: &Component, accesses: f64) -> 
 }
 
 /// Says which addresses are loaded, and from where.
-fn depend(regions: &mut [Region], of: &[usize], parts: &[Part], size: u64) {
+fn depend(regions: &mut [Region], of: &[usize], parts: &[Part], origins: &Origins) {
     let first: Vec<Option<String>> = (0..parts.len())
         .map(|part| {
             let at = of.iter().position(|&one| one == part)?;
             Some(regions.get(at)?.name.clone())
         })
         .collect();
+    // From each part (row) to each.
+    let mut counts = vec![vec![0_u32; parts.len()]; parts.len()];
+    for &(address, from) in origins.pairs() {
+        let at = |address| parts.iter().position(|part| part.has(address));
+        if let (Some(to), Some(from)) = (at(address), at(from)) {
+            counts[from][to] += 1;
+        }
+    }
     for (region, &own) in regions.iter_mut().zip(of) {
         let noted = &parts[own].all;
-        let loaded = (noted.dependent + noted.indexed) as f64 / noted.visits.max(1) as f64;
-        let from = noted.index.saturating_mul(size);
-        let other = parts
-            .iter()
-            .position(|part| (part.from..part.to).contains(&from));
+        let loaded = noted.loaded as f64 / noted.visits.max(1) as f64;
         let share = rounded(loaded, 2).min(1.0);
-        match other {
-            Some(other) if other != own && noted.indexed > noted.dependent => {
+        let most = (0..parts.len()).max_by_key(|&from| counts[from][own]);
+        match most.filter(|&from| counts[from][own] > 0) {
+            Some(other) if other != own => {
                 if share > 0.5 {
                     region.indexed_by.clone_from(&first[other]);
                 }

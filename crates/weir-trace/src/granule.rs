@@ -35,12 +35,8 @@ pub struct Granule {
     /// Visits whose line follows the one before, and the lines between them.
     pub follows: u64,
     pub steps: u64,
-    /// Visits whose address was loaded, from this granule and from others.
-    pub dependent: u64,
-    pub indexed: u64,
-    /// The granule that most addresses of the latter come from, by a running majority.
-    pub index: u64,
-    index_votes: u64,
+    /// Visits whose address was loaded.
+    pub loaded: u64,
     /// Lines that were used first, weighted.
     pub first: f64,
     /// Accesses beyond L1 by the time since the last use of their line, weighted.
@@ -59,10 +55,7 @@ impl Default for Granule {
             modified: 0,
             follows: 0,
             steps: 0,
-            dependent: 0,
-            indexed: 0,
-            index: u64::MAX,
-            index_votes: 0,
+            loaded: 0,
             first: 0.0,
             times: [0.0; TIMES],
         }
@@ -93,20 +86,6 @@ impl Granule {
         self.bytes += u64::from(noted.bytes);
     }
 
-    /// Notes from which granule an address was loaded.
-    pub fn loaded_from(&mut self, here: u64, from: u64) {
-        if here == from {
-            self.dependent += 1;
-            return;
-        }
-        self.indexed += 1;
-        match (self.index == from, self.index_votes) {
-            (true, _) => self.index_votes += 1,
-            (false, 0) => (self.index, self.index_votes) = (from, 1),
-            (false, _) => self.index_votes -= 1,
-        }
-    }
-
     /// Adds what was noted of another part.
     pub fn merge(&mut self, other: &Granule) {
         self.accesses += other.accesses;
@@ -118,11 +97,7 @@ impl Granule {
         self.modified += other.modified;
         self.follows += other.follows;
         self.steps += other.steps;
-        self.dependent += other.dependent;
-        self.indexed += other.indexed;
-        if other.index_votes > self.index_votes {
-            (self.index, self.index_votes) = (other.index, other.index_votes);
-        }
+        self.loaded += other.loaded;
         self.first += other.first;
         for (mine, theirs) in self.times.iter_mut().zip(other.times) {
             *mine += theirs;
@@ -200,8 +175,6 @@ impl Granules {
                 self.keys.push(key);
                 self.all.len() as u32 - 1
             });
-            let mut granule = granule;
-            granule.index >>= 1;
             self.all[place as usize].merge(&granule);
         }
     }
@@ -213,14 +186,7 @@ impl Granules {
                 self.coarsen();
             }
             let address = key << other.shift;
-            self.at(address);
-            let shift = self.shift;
-            let mine = self.at(address);
-            let votes = mine.index_votes;
-            mine.merge(granule);
-            if mine.index_votes != votes {
-                mine.index = (granule.index << other.shift) >> shift;
-            }
+            self.at(address).merge(granule);
         }
     }
 

@@ -26,6 +26,7 @@ pub mod fit;
 mod granule;
 mod l1;
 mod order;
+mod origins;
 mod outcome;
 pub mod profile;
 pub mod regions;

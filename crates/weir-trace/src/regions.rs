@@ -32,6 +32,13 @@ pub struct Part {
 }
 
 impl Part {
+    /// Whether an address is in it.
+    pub fn has(&self, address: u64) -> bool {
+        self.ranges
+            .iter()
+            .any(|&(from, to)| (from..to).contains(&address))
+    }
+
     fn of(granules: &[(u64, &Granule)], size: u64) -> Self {
         let mut all = Granule::default();
         for (_, granule) in granules {

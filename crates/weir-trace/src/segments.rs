@@ -10,6 +10,7 @@ use weir_model::units::LINE_BYTES;
 
 use crate::granule::{Granules, TIMES, begin_of, range_of};
 use crate::l1;
+use crate::origins::Origins;
 use crate::reuse::Use;
 
 /// The share of rates from which a program does something else.
@@ -37,6 +38,8 @@ struct Crossing {
 pub struct Segment {
     /// By parts of the address space.
     pub granules: Granules,
+    /// Where addresses were loaded.
+    pub origins: Origins,
     /// Distances of uses by their time: the sum of weights, and of distances.
     distances: Vec<(f64, f64)>,
     /// By class of distance; the last are first uses.
@@ -62,6 +65,7 @@ impl Segment {
     pub fn new(began: u64) -> Self {
         Self {
             granules: Granules::new(),
+            origins: Origins::default(),
             distances: vec![(0.0, 0.0); TIMES],
             classes: [0.0; CLASSES.len() + 2],
             crossing: Vec::new(),
@@ -118,6 +122,7 @@ impl Segment {
     /// Adds what follows.
     fn merge(&mut self, next: &mut Segment) {
         self.granules.merge(&next.granules);
+        self.origins.merge(&next.origins);
         for (mine, theirs) in self.distances.iter_mut().zip(&next.distances) {
             mine.0 += theirs.0;
             mine.1 += theirs.1;

@@ -271,12 +271,12 @@ impl Watch {
         self.profiles[usize::from(self.warm)].left += 1;
         let address = line * LINE_BYTES;
         let step = self.runs.step(line);
-        let shift = self.here.granules.shift();
+        if let Some(from) = access.from {
+            self.here.origins.note(address, from);
+        }
         let granule = self.here.granules.at(address);
         granule.visits += 1;
-        if let Some(from) = access.from {
-            granule.loaded_from(address >> shift, from >> shift);
-        }
+        granule.loaded += u64::from(access.from.is_some());
         if step > 0 {
             granule.follows += 1;
             granule.steps += step;

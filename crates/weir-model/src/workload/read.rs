@@ -11,7 +11,7 @@ use crate::units::{Bytes, Nanos};
 const ELEMENT: f64 = 8.0;
 /// Phases and regions that a file may have.
 const MOST_PHASES: usize = 64;
-const MOST_REGIONS: usize = 16;
+const MOST_REGIONS: usize = 32;
 
 /// Reads a file. `None` where it does not describe a workload; then there is a mistake.
 pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {

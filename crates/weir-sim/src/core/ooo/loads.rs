@@ -223,10 +223,11 @@ impl Ooo {
             last = load.next_for_line;
             if load.table != 0 {
                 // It waited for its translation.
+                let walked = self.clock + self.params.nested;
                 let load = self.load_mut(number);
                 load.table = 0;
                 load.from_memory = false;
-                self.events.add(self.clock, Event::Starts(number));
+                self.events.add(walked, Event::Starts(number));
                 continue;
             }
             // Accesses before the line arrived found it in its fill buffer.
