@@ -92,7 +92,7 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
 #[test]
 fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
     let place = Place::new();
-    let run = place.run(&[
+    let run = place.run([
         "steer",
         "run",
         "--on",
@@ -131,7 +131,7 @@ fn tenants_of_a_host_and_of_a_model_are_told_apart() {
         ("emr2s+cxl-a", "dram:no-such-program", "no-such-program"),
         ("emr2s+cxl-a", "pid:1", "pid 0 and 1"),
     ] {
-        let run = place.run(&[
+        let run = place.run([
             "steer",
             "run",
             "--on",
