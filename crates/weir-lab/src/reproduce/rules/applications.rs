@@ -23,7 +23,8 @@ const BEFORE: &str = "ours at 50,000 requests a second, the last such load that 
 const ROWS: &str = "the preset of MERCI, the benchmark of the paper; ours is the last count with nine tenths of so many times one thread";
 const WINS: &str = "ours is the first count at which every fifth page on the card gains 1 %";
 const FILES: &str = "the worst of the presets of filebench's file server and mail server, 16 threads in the page cache on DRAM";
-const FILES_FILL: &str = "the preset of the file server, alone: each copy passes the cache, and nothing takes it away";
+const FILES_FILL: &str =
+    "the preset of the file server, alone: each copy passes the cache, and nothing takes it away";
 const RANK: &str = "the preset of PageRank on a Kronecker graph, 16 threads; the worst of 16 threads of loads, stores and \
      non-temporal stores";
 const TYPE_B: &str = "the worst of the presets of Redis and of language-model decoding";
