@@ -291,8 +291,8 @@ const DECODES: &str = "llama.cpp as its loops were counted, in a build with AMX,
 const ONE_PAIR: &str =
     "one pair represents the paper's queries, so the least and the most are the same";
 const PAGE_RANK: &str = "PageRank of a synthetic graph on system B, 16 threads with 16 of nt_st";
-const MAIL: &str =
-    "bandwidth of the preset of filebench's mail server on system B, 16 threads with 16 of nt_st";
+const MAIL: &str = "filebench's mail server on system B, 16 threads with 16 of nt_st, of which the least setting lets more \
+     pass than the device takes";
 
 const A: On = On {
     platform: "miku-a",
