@@ -21,6 +21,9 @@ pub const USUAL_ACCESSES: f64 = 300.0;
 /// What is added to the name of a part for its regions, from the largest.
 const RANKS: [&str; 5] = ["", "-warm", "-hot", "-hotter", "-hottest"];
 
+/// The share of loaded addresses below which none is said to be.
+const FEW: f64 = 0.01;
+
 /// What a trace does not say, and where it is from.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Origin {
@@ -335,7 +338,10 @@ fn depend(regions: &mut [Region], of: &[usize], parts: &[Part], origins: &Origin
     for (region, &own) in regions.iter_mut().zip(of) {
         let noted = &parts[own].all;
         let loaded = noted.loaded as f64 / noted.visits.max(1) as f64;
-        let share = rounded(loaded, 2).min(1.0);
+        let share = match loaded < FEW {
+            true => 0.0,
+            false => rounded(loaded, 2).min(1.0),
+        };
         let most = (0..parts.len()).max_by_key(|&from| counts[from][own]);
         match most.filter(|&from| counts[from][own] > 0) {
             Some(other) if other != own => {
