@@ -43,6 +43,40 @@ fn policies_are_compared_and_what_is_stored_says_the_same() {
 }
 
 #[test]
+fn policies_are_compared_on_described_programs() {
+    let place = Place::new();
+    let request = "tier simulate --on emr2s+cxl-a --size 64MiB --for 5s --policy first-touch,tpp --format json";
+    let simulated = |workload: &str| -> Simulated {
+        let run = place
+            .run(with(request, &format!("--workload {workload}")))
+            .expect(0)
+            .out();
+        let document: Document<Simulated> = serde_json::from_str(&run).unwrap();
+        document.output
+    };
+    let redis = simulated("redis-ycsb-a");
+    assert_eq!(redis, simulated("redis-ycsb-a"));
+    let local = redis.local_requests.unwrap();
+    for policy in &redis.policies {
+        let requests = policy.requests.unwrap();
+        assert!(requests.p50_ns <= requests.p99_ns && requests.p99_ns <= requests.p999_ns);
+        assert!(
+            requests.p50_ns >= local.p50_ns * 0.99,
+            "{requests:?} {local:?}"
+        );
+    }
+    let page = place.run("runs show 1").expect(0).out();
+    assert!(page.contains("Latency of requests"), "{page}");
+    // A name that is a shape and a description.
+    let (shape, program) = (simulated("bc-urand"), simulated("described:bc-urand"));
+    assert_ne!(shape.assumed, program.assumed);
+    assert_eq!(program.policies[0].requests, None);
+    let file = place.file("mine.toml", include_str!("../../../workloads/gups.toml"));
+    let (mine, theirs) = (simulated(&file.display().to_string()), simulated("gups"));
+    assert_eq!(mine.policies, theirs.policies);
+}
+
+#[test]
 fn policies_are_compared_on_drawn_workloads() {
     let place = Place::new();
     let request =
@@ -120,10 +154,31 @@ fn wrong_requests_are_refused_with_what_is_right() {
     let place = Place::new();
     for (request, code, said) in [
         ("tier simulate", 3, "--on emr2s+cxl-a"),
+        ("tier simulate --on emr2s+cxl-a --workload web9", 2, "web1"),
         (
-            "tier simulate --on emr2s+cxl-a --workload web9",
+            "tier simulate --on emr2s+cxl-a --workload redis-ycsb-x",
             2,
-            "cache1",
+            "redis-ycsb-a",
+        ),
+        (
+            "tier simulate --on emr2s+cxl-a --workload redis-ycsb-d",
+            2,
+            "no description",
+        ),
+        (
+            "tier simulate --on emr2s+cxl-a --workload absent.toml",
+            2,
+            "absent.toml",
+        ),
+        (
+            "tier simulate --on emr2s+cxl-a --workload web1 --threads 4",
+            2,
+            "described programs",
+        ),
+        (
+            "tier simulate --on emr2s+cxl-a --workload chase --slow dram",
+            2,
+            "two kinds",
         ),
         ("tier simulate --on emr2s+cxl-a --policy tpq", 2, "tpp"),
         ("tier simulate --on emr2s+cxl-a --ratio 2", 2, "FAST:SLOW"),

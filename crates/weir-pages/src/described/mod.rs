@@ -25,6 +25,9 @@ pub struct Counted {
     pub time: Nanos,
     /// The latency of the memory meanwhile, which is the fast tier's.
     pub latency: Nanos,
+    /// Lines written back for a line that comes from memory, of all regions together, if they were counted; otherwise the
+    /// stores of the description tell.
+    pub written: Option<f64>,
     /// Regions of the phases by name.
     pub regions: Vec<(String, CountedRegion)>,
 }
@@ -151,6 +154,7 @@ pub fn described(
         .zip(&misses)
         .zip(shares(misses.clone()))
         .enumerate();
+    let written = written(workload, counted);
     let regions = regions.map(|(n, (((name, bytes), misses), accesses))| {
         let touched = touched(workload, &whole, name);
         let waits = sum(n, |own| own.1);
@@ -161,6 +165,7 @@ pub fn described(
                 1.0
             },
             accesses,
+            writes: (written * stores(&touched)).min(1.0),
             bytes: Bytes(((bytes.get() as f64 * scale) as u64).max(BASE)),
             ..region(workload, name, *misses, touched)
         };
@@ -187,6 +192,26 @@ pub fn described(
             false => Vec::new(),
         },
     }
+}
+
+/// The share of touches that write.
+fn stores(touched: &Touched) -> f64 {
+    touched.writes / touched.accesses.max(f64::MIN_POSITIVE)
+}
+
+/// Lines that are written back for a miss that stores: caches merge stores to a line, and some bring none from memory.
+fn written(workload: &Workload, counted: &[Counted]) -> f64 {
+    let (mut counts, mut stored) = (0.0, 0.0);
+    for stretch in counted {
+        let Some(written) = stretch.written else {
+            return 1.0;
+        };
+        for (name, region) in &stretch.regions {
+            counts += written * region.misses;
+            stored += stores(&touched(workload, &stretch.phases, name)) * region.misses;
+        }
+    }
+    if stored > 0.0 { counts / stored } else { 1.0 }
 }
 
 fn all_of<'a>(
@@ -226,7 +251,7 @@ fn region(workload: &Workload, name: &str, misses: f64, touched: Touched) -> Reg
         bytes,
         page: Bytes(BASE),
         accesses: 0.0,
-        writes: (touched.writes / touched.accesses.max(f64::MIN_POSITIVE)).min(1.0),
+        writes: 0.0,
         mlp: 1.0,
         burst: mean,
         band_bursts: bands.iter().map(of_band).collect(),

@@ -147,39 +147,34 @@ impl Scale<'_> {
     }
 
     /// Latency of a tier at the traffic that a run has there, of which a write reads its line and writes it back.
-    fn latency(&self, tier: usize, run: &OneRegionRun) -> Nanos {
+    fn latency(&self, tier: usize, run: &OneRegionRun, writes: f64) -> Nanos {
         let misses = run.counters.get(self.counters[tier]).unwrap_or(0) as f64;
-        let writes = self.writes();
         let gbps = misses * (1.0 + writes) * LINE_BYTES as f64 / run.time.get();
         self.curves[tier].latency(GbPerSec(gbps), 1.0 / (1.0 + writes))
     }
 
-    /// The share of accesses that write.
-    fn writes(&self) -> f64 {
-        let regions = || {
-            self.stretch
-                .workload
-                .phases
-                .iter()
-                .flat_map(|phase| &phase.regions)
-        };
-        let all: f64 = regions().map(|region| region.share).sum();
-        let writes: f64 = regions()
-            .map(|r| r.share * (r.stores + r.modifies).min(1.0))
-            .sum();
-        if all > 0.0 { writes / all } else { 0.0 }
+    /// Lines that are written for a miss beyond the line that it moves itself, where the fast tier is DRAM, whose controller
+    /// counts lines. A posted store moves one line, which it writes.
+    fn written(&self, base: &OneRegionRun) -> Option<f64> {
+        let get = |counter| base.counters.get(counter).ok().map(|lines| lines as f64);
+        let lines = get(Counter::CasRd)? + get(Counter::CasWr)?;
+        let misses = get(self.counters[0]).filter(|misses| *misses > 0.0)?;
+        (self.counters[0] == Counter::TorInsertsIaMissDdr).then(|| (lines / misses - 1.0).max(0.0))
     }
 
     fn counted(&self, base: &OneRegionRun, by_region: &[OneRegionRun]) -> Counted {
         let threads = f64::from(self.stretch.workload.threads);
-        let latency = self.latency(0, base);
+        let written = self.written(base);
+        let latency_of =
+            |tier: usize, run: &OneRegionRun| self.latency(tier, run, written.unwrap_or(0.0));
+        let latency = latency_of(0, base);
         let each = |run: &OneRegionRun| run.time.get() / run.instructions as f64;
         let region = |run: &OneRegionRun| {
             let misses = run.counters.get(self.counters[1]).unwrap_or(0);
             let in_one = misses as f64 / run.instructions as f64;
             // Waits beyond those on the fast tier, and by how much longer an access takes.
             let waits = (each(run) - each(base)) * threads;
-            let longer = in_one * (self.latency(1, run).get() - latency.get());
+            let longer = in_one * (latency_of(1, run).get() - latency.get());
             let mlp = match misses >= FEW && waits > longer / MOST {
                 true => (longer / waits).max(1.0),
                 false if misses >= FEW => MOST,
@@ -195,6 +190,7 @@ impl Scale<'_> {
             phases: self.stretch.phases.clone(),
             time: Nanos(each(base) * self.instructions()),
             latency,
+            written,
             regions: names
                 .map(|(name, _)| name.to_owned())
                 .zip(by_region.iter().map(region))
