@@ -48,6 +48,7 @@ macro_rules! named {
 
 pub mod access;
 pub mod action;
+pub mod application_tenant;
 pub mod capability;
 pub mod counter_file;
 pub mod counters;

@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Actuators, Applied};
+use crate::application_tenant::{ApplicationTenant, RunningApplication};
 use crate::capability::{Capability, Feature, Unavailable};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
@@ -445,6 +446,23 @@ pub trait Testbed: Sync {
     /// # Errors
     /// The machine cannot be had.
     fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError>;
+
+    /// Starts a real application, and returns when its data are in memory or, where it runs from a start to an end, at once.
+    /// It ends with what is returned, and with this process.
+    ///
+    /// # Errors
+    /// Only hosts run applications; it is not installed, it fails, or `stop` says that the user stops it.
+    fn application(
+        &self,
+        tenant: &ApplicationTenant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Box<dyn RunningApplication>, MachineError> {
+        let _ = stop;
+        Err(MachineError::Request(format!(
+            "`{}` is a real application, which runs on a host and on no model",
+            tenant.name
+        )))
+    }
 
     /// The version of what decides its figures beside digest and seed. An answer is reused in other runs only
     /// where there is one; a real machine has none.

@@ -48,7 +48,7 @@ fn policies_are_compared_on_described_programs() {
     let request = "tier simulate --on emr2s+cxl-a --size 64MiB --for 5s --policy first-touch,tpp --format json";
     let simulated = |workload: &str| -> Simulated {
         let run = place
-            .run(with(request, &format!("--workload {workload}")))
+            .run(with(request, format!("--workload {workload}")))
             .expect(0)
             .out();
         let document: Document<Simulated> = serde_json::from_str(&run).unwrap();

@@ -93,6 +93,7 @@ impl Explain {
             requests: self.requests,
             accesses: ACCESSES,
             rounds: 1,
+            notes: Vec::new(),
         }
         .counted(lab)
     }

@@ -36,7 +36,8 @@ pub struct Interplay {
     #[arg(long, value_name = "N", default_value_t = 2_000, value_parser = clap::value_parser!(u64).range(10..=10_000_000))]
     pub requests: u64,
     /// Bytes that all threads of a tenant go through, and the timed chase
-    /// [default: enough to leave the caches].
+    /// [default: enough to leave the caches]; of an application on a host, its
+    /// data [default: as described, where half of the free memory holds them].
     #[arg(long, value_name = "SIZE", conflicts_with = "preset")]
     pub size: Option<Bytes>,
     /// A published case study: table3, movdir64b, ssd-writes, shared-line,

@@ -20,11 +20,13 @@ mod neighbours;
 pub mod program;
 pub mod protocol;
 pub mod residency;
+pub mod serve;
 pub mod server;
 mod services;
 mod shuffle;
 mod stretch;
 pub mod table;
+mod tenant;
 mod threads;
 pub mod values;
 mod waiting;
@@ -37,6 +39,7 @@ use std::process::{Child, Command, Stdio};
 use crate::memory::ProgramPolicy;
 use crate::pin::Pinned;
 use crate::process::end_with_this_thread;
+pub(crate) use tenant::Running;
 
 /// Why an application has no figure.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

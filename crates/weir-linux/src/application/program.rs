@@ -53,6 +53,8 @@ pub struct Ran {
 /// A line of a program that the caller keeps.
 #[derive(Debug)]
 pub enum Line {
+    /// Its data are in memory, and it goes on: the process.
+    Loaded(u32),
     /// A figure.
     Figure(Step),
     /// One that could not be taken: its name, and why.
@@ -87,6 +89,35 @@ impl Task {
         };
         command.args(given.arguments());
         (command, named)
+    }
+
+    /// Whether all that it needs is here. Weir's own programs need nothing.
+    ///
+    /// # Errors
+    /// It is not installed, with what installs it.
+    pub fn check(&self) -> Result<(), Trouble> {
+        let needs = entry(self.program.application);
+        if !matches!(needs.how, How::Script(_)) {
+            return Ok(());
+        }
+        let folder = Folder::make()?;
+        let (mut command, named) = self.command(&folder);
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .current_dir("/");
+        let mut child = Ending(Where::default().start(&mut command, named, needs.install)?);
+        let mut said = String::new();
+        if let Some(out) = child.0.stdout.take() {
+            BufReader::new(out)
+                .read_line(&mut said)
+                .map_err(|error| Trouble::system(named, error))?;
+        }
+        match said.trim().split_once(' ') {
+            Some(("lacks", what)) => Err(Trouble::Lacks(what.to_owned())),
+            _ => Ok(()),
+        }
     }
 
     /// Runs it, and tells of each figure.
@@ -137,6 +168,7 @@ impl Task {
             match comes.recv_timeout(LOOK) {
                 Ok(line) if line == "look" => {
                     ran.resident = residency::of_tree(root, child.0.id());
+                    told(Line::Loaded(child.0.id()));
                     if let Some(input) = &mut child.0.stdin {
                         // A program that has gone is noticed by its exit status.
                         let _ = input.write_all(b"\n");

@@ -1,12 +1,15 @@
 //! What each application needs: a line for each.
 
 use std::io;
+use std::path::PathBuf;
 
-use weir_model::workload::Application;
+use weir_model::units::Bytes;
+use weir_model::workload::{Application, RealProgram};
 
 use super::kernel::{Given, Told};
+use super::program::Task;
 use super::server::{self, Served};
-use super::{embedding, graph, neighbours, services, shuffle};
+use super::{Trouble, embedding, graph, neighbours, services, shuffle};
 
 /// How an application runs.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +101,34 @@ pub fn run_kernel(application: Application, arguments: &[String]) -> io::Result<
         _ => Err(io::Error::other(format!(
             "`workload kernel {application}` is run by `weir workload run`"
         ))),
+    }
+}
+
+/// Whether what a program needs is installed. Nothing of it stays.
+///
+/// # Errors
+/// It is not, with the line that installs it; or the variant is none of the application.
+pub fn ready(program: &RealProgram) -> Result<(), Trouble> {
+    if (program.application, program.variant) == (Application::Memcached, "e") {
+        return Err(Trouble::Request(
+            "memcached has no scans, of which YCSB E consists; redis-ycsb-e scans by a sorted set"
+                .into(),
+        ));
+    }
+    match entry(program.application).how {
+        How::Server(_) => server::installed(program.application).map(drop),
+        How::Kernel(_) => Ok(()),
+        How::Script(_) => Task {
+            program: RealProgram {
+                bytes: Bytes::mib(1),
+                ..program.clone()
+            },
+            trials: 1,
+            seconds: 1.0,
+            seed: 1,
+            weir: PathBuf::new(),
+        }
+        .check(),
     }
 }
 

@@ -2,6 +2,8 @@
 
 use crate::kernels::Random;
 
+/// Bytes that a server needs for each record besides its value: the key, the entry of the table, headers.
+pub const PER_RECORD: u64 = 128;
 /// Bytes of the key, the version and the checksum.
 pub const LEAST: usize = 24;
 

@@ -25,6 +25,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_model::action::{Action, Actuators, Applied};
+use weir_model::application_tenant::{ApplicationTenant, RunningApplication};
 use weir_model::capability::{Capability, Feature, Unavailable};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::events::EventLibrary;
@@ -33,10 +34,11 @@ use weir_model::machine::{
     TenantProgress, Testbed,
 };
 use weir_model::page_move::{Destination, MoveRequest};
-use weir_model::tenant::{Tenant, Work};
-use weir_model::topology::Topology;
+use weir_model::tenant::{Placement, Tenant, Work};
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::Nanos;
 
+use crate::application::{Running as RunningHere, Where};
 use crate::clock::{self, Clock, Moment};
 use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
@@ -205,6 +207,30 @@ impl Testbed for LinuxTestbed {
 
     fn parallelism(&self) -> usize {
         1
+    }
+
+    fn application(
+        &self,
+        tenant: &ApplicationTenant,
+        stop: &dyn Fn() -> bool,
+    ) -> Result<Box<dyn RunningApplication>, MachineError> {
+        let dram = TierName::dram();
+        let has_nodes = self
+            .host
+            .topology
+            .tier(&dram)
+            .is_none_or(|tier| tier.node.is_some());
+        // Where the kernel has no nodes, all memory is on the only tier.
+        let policy = match has_nodes || tenant.placement != Placement::Bind(dram) {
+            true => processes::policy_of(&self.host, &tenant.placement)?,
+            false => None,
+        };
+        let place = Where {
+            cpus: Vec::new(),
+            policy,
+        };
+        let running = RunningHere::start(&self.host.root, tenant, place, stop)?;
+        Ok(Box::new(running))
     }
 }
 

@@ -322,7 +322,7 @@ fn start(host: &HostParts, tenant: &Tenant, command: &Command) -> Result<Child, 
 }
 
 /// The policy of the kernel for a placement.
-fn policy_of(
+pub(super) fn policy_of(
     host: &HostParts,
     placement: &Placement,
 ) -> Result<Option<ProgramPolicy>, MachineError> {

@@ -70,7 +70,7 @@ impl Application {
 }
 
 /// What a host runs: a program, and how large its data are.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct RealProgram {
     /// The name of the workload.
     pub name: String,

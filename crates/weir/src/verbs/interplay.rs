@@ -1,7 +1,7 @@
 //! `weir interplay`: who hurts whom.
 
 use weir_lab::Study as _;
-use weir_lab::interplay::{ACCESSES, CoRunners, Interplay, MOST, ProgramPairs};
+use weir_lab::interplay::{ACCESSES, CoRunners, Interplay, MOST, Party, ProgramPairs, What};
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineKind;
@@ -12,7 +12,7 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::store::{RunId, StoredRun};
-use crate::verbs::parties::{named_command, parties};
+use crate::verbs::parties::{named_command, parties, prepare};
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -27,7 +27,9 @@ copies from SOURCE. A tenant with @1 behind it runs on the other socket's cores,
 for whom the tiers keep their names: remote:ld@1 loads from its own DRAM.
 TIER:PROGRAM is a workload of the library or a file; dram+cxl0:PROGRAM has every
 other page on either. Without aggressors it is alone. On a host TIER:!NAME is a
-command that --command NAME='…' gives, and its run time the figure.
+command that --command NAME='…' gives, and its run time the figure; there
+TIER:PROGRAM is a workload whose real program the host runs (`weir workload
+list`), such as dram:redis-ycsb-a or dram:pr-kron, in its own metric.
 
 Examples:
   weir interplay
@@ -39,6 +41,7 @@ Examples:
   weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --aggressors cxl0:nt_st
   weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a,cxl0:redis-ycsb-a --rate 20k,40k,60k
   weir interplay --command q='sqlite3 my.db .dump' --victims dram:!q --aggressors dram:ld
+  weir interplay --victims dram:redis-ycsb-a --aggressors dram:nt_st --size 1G
   weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 
 A matrix that was stopped goes on with `weir runs resume`.")]
@@ -80,7 +83,7 @@ impl Args {
     }
 
     /// The study of programs.
-    fn programs(&self, chosen: &Chosen) -> Result<ProgramPairs> {
+    fn programs(&self, chosen: &Chosen, context: &Context) -> Result<ProgramPairs> {
         let sides = |named: &[CoRunners]| parties(named, chosen, &self.command);
         if self.study.victims.is_empty() {
             return Err(Failure::request(
@@ -93,9 +96,17 @@ impl Args {
                 "beside programs a stream has one number of threads; give --threads one",
             ));
         }
+        let mut all = sides(&self.study.victims)?;
+        let victims = all.len();
+        all.extend(sides(&self.study.aggressors)?);
+        let is_application = |party: &&Party| matches!(party.what, What::Application(..));
+        let count = all.iter().filter(is_application).count();
+        let notes = prepare(&mut all, (self.study.size, count), chosen, context)?;
+        let aggressors = all.split_off(victims);
         Ok(ProgramPairs {
-            victims: sides(&self.study.victims)?,
-            aggressors: sides(&self.study.aggressors)?,
+            victims: all,
+            aggressors,
+            notes,
             threads: threads.first().copied().unwrap_or(0),
             rates: self.study.rate.clone(),
             requests: self.study.requests,
@@ -114,7 +125,7 @@ const ROUNDS_OF_COMMANDS: u32 = 3;
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId, storage: Option<Wish>) -> Result<()> {
     if args.has_programs() {
-        let again = |_: &StoredRun, chosen: &Chosen, _| args.programs(chosen);
+        let again = |_: &StoredRun, chosen: &Chosen, _| args.programs(chosen, context);
         return driver::resume(context, run, storage, again)?.verdict();
     }
     let again = |_: &StoredRun, chosen: &Chosen, points| {
@@ -153,7 +164,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         check_storage(&chosen.capabilities)?;
     }
     if args.has_programs() {
-        return studies::complete(context, &chosen, &args.programs(&chosen)?);
+        return studies::complete(context, &chosen, &args.programs(&chosen, context)?);
     }
     let study = args.on(&chosen);
     let rounds = args.repeat.unwrap_or(match chosen.identity.kind {

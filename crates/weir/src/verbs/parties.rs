@@ -1,12 +1,20 @@
 //! Tenants by the names that users write: streams, described programs, and commands of this host.
 
-use weir_lab::interplay::{CoRunners, Party, tier_ops};
-use weir_model::tenant::Command;
+use weir_lab::interplay::{CoRunners, Party, What, tier_ops};
+use weir_linux::application::table::ready;
+use weir_model::machine::MachineKind;
+use weir_model::tenant::{Command, Placement};
+use weir_model::topology::TierName;
+use weir_model::units::Bytes;
 
-use super::workload::find;
+use super::workload::application::failure;
+use super::workload::size::size as fitting;
+use super::workload::{find, real_program};
+use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
+use crate::nodes::{all_here, here};
 
 /// The tenants that names stand for, on a machine. `commands` are those that a name with `!` may mean.
 ///
@@ -29,6 +37,12 @@ pub fn parties(
                     ))
                 })?;
                 all.push(Party::command(placed, command.clone()));
+            }
+            CoRunners::Program(placed) if chosen.identity.kind == MachineKind::Host => {
+                all.push(match real_program(&placed.program)? {
+                    Some(program) => Party::application(placed, program),
+                    None => Party::program(placed, find(&placed.program)?),
+                });
             }
             CoRunners::Program(placed) => {
                 all.push(Party::program(placed, find(&placed.program)?));
@@ -58,4 +72,34 @@ pub fn named_command(text: &str) -> std::result::Result<(String, Command), Strin
         arguments: arguments.to_vec(),
     };
     Ok((name.to_owned(), command))
+}
+
+/// Makes applications of this host ready to be tenants: what they need is installed, their data fit into memory, of which
+/// each of several that run at once has a quarter at most, and one alone half, and they are on tiers of this host. Returns what is worth knowing of their sizes.
+///
+/// # Errors
+/// One is not installed, with the line that installs it; it does not fit; or its tier is not here.
+pub fn prepare(
+    parties: &mut [Party],
+    (size, at_once): (Option<Bytes>, usize),
+    chosen: &Chosen,
+    context: &Context,
+) -> Result<Vec<String>> {
+    let mut told = Vec::new();
+    for party in parties {
+        let What::Application(program, tiers) = &mut party.what else {
+            continue;
+        };
+        ready(program).map_err(failure)?;
+        let host = here(context)?;
+        let names: Vec<TierName> = tiers.iter().map(|(tier, _)| tier.clone()).collect();
+        all_here(&host, &chosen.topology, &names)?;
+        let placements: Vec<Placement> = names.into_iter().map(Placement::Bind).collect();
+        let part = if at_once > 1 { 4 } else { 2 };
+        let (bytes, reduced) =
+            fitting(size, program, &host, &chosen.topology, (&placements, part))?;
+        program.bytes = bytes;
+        told.extend(reduced.map(|text| format!("{}: {text}", party.name)));
+    }
+    Ok(told)
 }

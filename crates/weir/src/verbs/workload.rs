@@ -12,10 +12,10 @@ mod reading;
 mod record;
 mod source;
 
-mod application;
+pub mod application;
 mod listing;
 mod options;
-mod size;
+pub mod size;
 
 use std::path::{Path, PathBuf};
 
@@ -171,7 +171,7 @@ fn kernel(name: &str) -> std::result::Result<Application, String> {
 }
 
 /// What a host runs for a name or a file.
-fn real_program(named: &str) -> Result<Option<RealProgram>> {
+pub fn real_program(named: &str) -> Result<Option<RealProgram>> {
     Ok(match Hosted::named(named) {
         Some(hosted) => Some(hosted.real()),
         None => find(named)?.real(),

@@ -1,48 +1,134 @@
-//! Commands of a host beside streams and other commands: how long one runs from its start to its end.
+//! Commands and real applications of a host beside streams and each other.
 //!
-//! The tenants beside it run first and go on until it has ended; a command among them that ends is started again. Repetitions
-//! take turns, so that what drifts on the host meets all of them.
+//! A command is watched from its start to its end, an application for a figure of its own. What is beside them runs first and
+//! goes on until then; a command among those that ends is started again. Repetitions take turns, so that what drifts on the
+//! host meets all of them.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use weir_model::application_tenant::{ApplicationDone, ApplicationTenant, RunningApplication};
 use weir_model::counters::CounterSet;
+use weir_model::latency::LatencySummary;
 use weir_model::machine::{Machine, MachineError};
 use weir_model::tenant::Tenant;
 use weir_model::units::Nanos;
 
 use crate::{Ask, Lab, LabError};
 
-/// One run of a command, or a stream for a while.
+/// What runs on a host.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Load {
+    /// A command or a stream.
+    Tenant(Tenant),
+    /// A real application.
+    Application(ApplicationTenant),
+}
+
+impl Load {
+    /// The same by another name.
+    pub fn named(mut self, name: String) -> Self {
+        match &mut self {
+            Self::Tenant(tenant) => tenant.name = name,
+            Self::Application(tenant) => tenant.name = name,
+        }
+        self
+    }
+}
+
+/// One run of a command, a figure of an application, or a stream for a while.
+#[derive(Debug, Clone, Serialize)]
 pub struct CommandRun {
-    /// The command or stream.
-    pub victim: Tenant,
+    /// What is watched.
+    pub victim: Load,
     /// What runs beside it.
-    pub beside: Option<Tenant>,
+    pub beside: Option<Load>,
     /// Which repetition it is.
     pub round: u32,
+    /// Applications that run already.
+    #[serde(skip)]
+    pub kept: Kept,
 }
 
 /// What came of it.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CommandTime {
-    /// From its start to its end.
+    /// From its start to its end; of an application with another metric, zero.
     pub time: Nanos,
-    /// What it got done in a nanosecond: runs, or bytes of a stream.
+    /// What it got done: runs of a command or bytes of a stream in a nanosecond, the metric of an application in a second.
     pub rate: f64,
-    /// The same of the tenant beside it; absent where that is a command of which no run ended.
+    /// The unit of that of an application.
+    #[serde(default)]
+    pub unit: Option<String>,
+    /// Latency of the requests of an application.
+    #[serde(default)]
+    pub latency: Option<LatencySummary>,
+    /// The same rate of the tenant beside it; absent where no part of its work was complete.
     pub beside: Option<f64>,
     /// What was counted of it.
     pub counters: CounterSet,
+    /// Why there is no figure.
+    #[serde(default)]
+    pub failed: Option<String>,
 }
 
 /// Between two looks whether it has ended. The end itself is taken when it happens.
 const LOOK: Nanos = Nanos(20e6);
+/// Between two looks whether a figure is there.
+const SLEEP: Duration = Duration::from_millis(5);
 /// How long a stream alone is looked at.
 const STREAM: Nanos = Nanos(1e9);
 /// How long the tenant beside it runs before.
 const LEAD: Nanos = Nanos(200e6);
 
-/// A command beside others that ended and is started again.
+type Started = (ApplicationTenant, Box<dyn RunningApplication>);
+
+/// Applications that were started and wait for their next figure, so that a server loads its data once: the last two, as a
+/// figure has no more.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Mutex<Vec<Started>>>);
+
+impl std::fmt::Debug for Kept {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Kept")
+    }
+}
+
+impl Kept {
+    /// The application, started if it does not run.
+    fn take(&self, lab: &Lab<'_>, tenant: &ApplicationTenant) -> Result<Started, MachineError> {
+        let same = |known: &ApplicationTenant| {
+            let name = known.name.clone();
+            *known
+                == ApplicationTenant {
+                    name,
+                    ..tenant.clone()
+                }
+        };
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|(known, _)| same(known)) {
+            return Ok(kept.remove(at));
+        }
+        // One that is not of this figure makes room for it.
+        if kept.len() > 1 {
+            kept.remove(0);
+        }
+        let started = lab.testbed().application(tenant, &|| lab.stopped())?;
+        Ok((tenant.clone(), started))
+    }
+
+    fn put(&self, started: Started) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(started);
+    }
+}
+
+/// A command or stream beside others; a command that ended is started again.
 struct Beside<'a> {
     lab: &'a Lab<'a>,
     tenant: &'a Tenant,
@@ -105,44 +191,87 @@ fn failed(name: &str, code: Option<i32>) -> Result<(), MachineError> {
     }
 }
 
-impl Ask for CommandRun {
-    type Got = CommandTime;
-    const KIND: &'static str = "command beside others";
+/// What runs beside what is watched.
+enum Neighbour<'a> {
+    Tenant(Beside<'a>),
+    Application(&'a Kept, Started),
+}
 
-    fn ask(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
-        if !self.victim.work.is_of_host() {
-            let mut stream = Beside::start(lab, &self.victim)?;
-            while stream.time < STREAM {
-                if lab.stopped() {
-                    return Err(LabError::Stopped);
-                }
-                stream.look()?;
+impl<'a> Neighbour<'a> {
+    fn start(lab: &'a Lab<'a>, kept: &'a Kept, load: &'a Load) -> Result<Self, MachineError> {
+        Ok(match load {
+            Load::Tenant(tenant) => Self::Tenant(Beside::start(lab, tenant)?),
+            Load::Application(tenant) => {
+                let mut started = kept.take(lab, tenant)?;
+                started.1.begin(&|| lab.stopped())?;
+                Self::Application(kept, started)
             }
-            stream.machine.stop()?;
-            return Ok(CommandTime {
-                time: stream.time,
-                rate: stream.rate().unwrap_or(0.0),
-                beside: None,
-                counters: CounterSet::default(),
-            });
+        })
+    }
+
+    /// Ends it, and says what it got done.
+    fn end(self) -> Result<Option<f64>, MachineError> {
+        match self {
+            Self::Tenant(mut beside) => {
+                beside.machine.stop()?;
+                Ok(beside.rate())
+            }
+            Self::Application(kept, mut started) => {
+                let done = started.1.end()?;
+                kept.put(started);
+                Ok(done.map(|done| done.per_s))
+            }
         }
-        let mut beside = match &self.beside {
-            Some(tenant) => Some(Beside::start(lab, tenant)?),
-            None => None,
-        };
+    }
+}
+
+impl From<ApplicationDone> for CommandTime {
+    fn from(done: ApplicationDone) -> Self {
+        Self {
+            time: done.run.unwrap_or(Nanos(0.0)),
+            rate: done.per_s,
+            unit: done.run.is_none().then_some(done.unit),
+            latency: done.latency,
+            ..Self::default()
+        }
+    }
+}
+
+impl CommandRun {
+    fn stream(lab: &Lab<'_>, tenant: &Tenant) -> Result<CommandTime, LabError> {
+        let mut stream = Beside::start(lab, tenant)?;
+        while stream.time < STREAM {
+            if lab.stopped() {
+                return Err(LabError::Stopped);
+            }
+            stream.look()?;
+        }
+        stream.machine.stop()?;
+        Ok(CommandTime {
+            time: stream.time,
+            rate: stream.rate().unwrap_or(0.0),
+            ..CommandTime::default()
+        })
+    }
+
+    fn command(
+        lab: &Lab<'_>,
+        tenant: &Tenant,
+        beside: &mut Option<Neighbour<'_>>,
+    ) -> Result<CommandTime, LabError> {
         let mut machine = lab.testbed().open(lab.seed())?;
-        machine.start(std::slice::from_ref(&self.victim))?;
+        machine.start(std::slice::from_ref(tenant))?;
         let mut counters = CounterSet::default();
         let end = loop {
             if lab.stopped() {
                 return Err(LabError::Stopped);
             }
-            let seen = match &mut beside {
-                Some(beside) => {
+            let seen = match beside {
+                Some(Neighbour::Tenant(beside)) => {
                     beside.look()?;
                     machine.observe(Nanos(1e6))?
                 }
-                None => machine.observe(LOOK)?,
+                _ => machine.observe(LOOK)?,
             };
             let Some(own) = seen.tenants.into_iter().next() else {
                 return Err(LabError::Failed(
@@ -155,19 +284,96 @@ impl Ask for CommandRun {
             }
         };
         machine.stop()?;
-        failed(&self.victim.name, end.code)?;
-        let moved = match &mut beside {
-            Some(beside) => {
-                beside.machine.stop()?;
-                beside.rate()
-            }
-            None => None,
-        };
+        failed(&tenant.name, end.code)?;
         Ok(CommandTime {
             time: end.after,
             rate: 1.0 / end.after.get().max(1.0),
-            beside: moved,
             counters,
+            ..CommandTime::default()
         })
+    }
+
+    /// A figure of an application. A neighbour is looked at meanwhile, so that a command among those is started again.
+    fn application(
+        &self,
+        lab: &Lab<'_>,
+        tenant: &ApplicationTenant,
+        beside: &mut Option<Neighbour<'_>>,
+    ) -> Result<CommandTime, LabError> {
+        let mut started = self.kept.take(lab, tenant)?;
+        let lost = AtomicBool::new(false);
+        let stop = || lab.stopped() || lost.load(Ordering::Relaxed);
+        let application = &mut started.1;
+        let done = std::thread::scope(|scope| {
+            let figure = scope.spawn(|| application.measure(&stop));
+            // This thread is the one whose end ends a command.
+            let mut looked = Ok(());
+            while !figure.is_finished() {
+                match beside {
+                    Some(Neighbour::Tenant(beside)) if looked.is_ok() => {
+                        looked = beside.look();
+                        lost.store(looked.is_err(), Ordering::Relaxed);
+                    }
+                    _ => std::thread::sleep(SLEEP),
+                }
+            }
+            let figure = figure.join().unwrap_or_else(|_| {
+                Err(MachineError::System {
+                    what: format!("`{}`", tenant.name),
+                    cause: "its thread failed".into(),
+                })
+            });
+            looked.and(figure)
+        })?;
+        self.kept.put(started);
+        Ok(done.into())
+    }
+
+    fn run(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
+        let beside = self.beside.as_ref();
+        let mut beside = beside
+            .map(|load| Neighbour::start(lab, &self.kept, load))
+            .transpose()?;
+        let time = match &self.victim {
+            Load::Tenant(tenant) if tenant.work.is_of_host() => {
+                Self::command(lab, tenant, &mut beside)?
+            }
+            Load::Tenant(tenant) => Self::stream(lab, tenant)?,
+            Load::Application(tenant) => self.application(lab, tenant, &mut beside)?,
+        };
+        Ok(CommandTime {
+            beside: beside.map(Neighbour::end).transpose()?.flatten(),
+            ..time
+        })
+    }
+
+    fn has_application(&self) -> bool {
+        let is = |load: &Load| matches!(load, Load::Application(_));
+        is(&self.victim) || self.beside.as_ref().is_some_and(is)
+    }
+}
+
+impl Ask for CommandRun {
+    type Got = CommandTime;
+    const KIND: &'static str = "command beside others";
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
+        match self.run(lab) {
+            // An application that dies fails this figure and no other.
+            Err(LabError::Machine(MachineError::System { what, cause }))
+                if self.has_application() =>
+            {
+                Ok(CommandTime {
+                    failed: Some(format!("{what}: {cause}")),
+                    ..CommandTime::default()
+                })
+            }
+            Err(LabError::Machine(MachineError::Interrupted)) => Err(LabError::Stopped),
+            other => other,
+        }
+    }
+
+    fn warnings(&self, got: &CommandTime) -> Vec<String> {
+        got.failed.clone().into_iter().collect()
     }
 }

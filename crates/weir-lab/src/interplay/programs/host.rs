@@ -1,8 +1,6 @@
-//! Commands of a host beside streams and other commands: the plan, and the rows.
+//! Commands and applications of a host beside streams and each other: the plan, and the rows.
 
-use weir_model::tenant::Tenant;
-
-use super::commands::{CommandRun, CommandTime};
+use super::commands::{CommandRun, CommandTime, Kept, Load};
 use super::pair::ProgramPair;
 use super::party::What;
 use super::study::{ProgramPairs, Side};
@@ -10,13 +8,20 @@ use super::table::ProgramTable;
 use crate::{Lab, LabError};
 
 impl ProgramPairs {
-    /// Commands of this host, and streams beside them.
+    /// Commands and applications of this host, and streams beside them.
     pub(super) fn on_host(&self, lab: &Lab<'_>) -> Result<ProgramTable, LabError> {
+        self.notes.iter().for_each(|note| lab.warn(note.clone()));
+        if !self.rates.is_empty() {
+            return Err(LabError::Nothing(
+                "--rate is of described programs on a model; on a host `weir workload run NAME --rate` has p99 by load".into(),
+            ));
+        }
         for party in self.victims.iter().chain(&self.aggressors) {
             if let What::Program(..) = party.what {
                 return Err(LabError::Nothing(format!(
-                    "`{}` is the description of a program, which runs on models only; name one with --on, or give the \
-                     program's command with --command",
+                    "`{}` is the description of a program, which runs on models only; name one with --on, give the \
+                     program's command with --command, or name a workload whose program this host runs (`weir workload \
+                     list`)",
                     party.name
                 )));
             }
@@ -27,41 +32,43 @@ impl ProgramPairs {
             .find(|p| matches!(p.what, What::Stream(_)))
         {
             return Err(LabError::Nothing(format!(
-                "`{}` is a stream: on a host streams are victims of streams, and commands of both",
+                "`{}` is a stream: on a host streams are victims of streams, and commands and applications of both",
                 stream.name
             )));
         }
         let cores = &lab.topology().cores;
-        let tenant = |side: &Side, from: u32| {
+        let load = |side: &Side, from: u32| -> Result<Load, LabError> {
             let cores = cores.iter().skip(from as usize).take(side.threads as usize);
-            side.party
-                .tenant(lab.topology(), &cores.copied().collect::<Vec<_>>())
+            let cores: Vec<u32> = cores.copied().collect();
+            Ok(match side.party.real(lab.topology(), &cores, lab.seed())? {
+                Some(application) => Load::Application(application),
+                None => Load::Tenant(side.party.tenant(lab.topology(), &cores)?),
+            })
         };
+        let kept = Kept::default();
         let mut sides = Vec::new();
         let mut plan: Vec<CommandRun> = Vec::new();
         for party in &self.victims {
             let own = self.side(lab, party.clone(), 0)?;
-            let victim = tenant(&own, 0)?;
+            let victim = load(&own, 0)?;
             let mut beside = Vec::new();
             for aggressor in &self.aggressors {
                 let other = self.side(lab, aggressor.clone(), own.threads)?;
-                let mut tenant = tenant(&other, own.threads)?;
-                tenant.name = format!("{} beside", tenant.name);
+                let load = load(&other, own.threads)?;
                 // Alone it has another name, by which its runs are known apart.
-                let by_itself = Tenant {
-                    name: format!("{} alone", other.party.name),
-                    ..tenant.clone()
-                };
-                beside.push((other, tenant, by_itself));
+                let [by_itself, load] = ["alone", "beside"]
+                    .map(|how| load.clone().named(format!("{} {how}", other.party.name)));
+                beside.push((other, load, by_itself));
             }
             sides.push((own, victim, beside));
         }
         for round in 0..self.rounds {
             for (_, victim, beside) in &sides {
-                let run = |victim: &Tenant, beside: Option<&Tenant>| CommandRun {
+                let run = |victim: &Load, beside: Option<&Load>| CommandRun {
                     victim: victim.clone(),
                     beside: beside.cloned(),
                     round,
+                    kept: kept.clone(),
                 };
                 plan.push(run(victim, None));
                 for (_, other, by_itself) in beside {
@@ -73,7 +80,7 @@ impl ProgramPairs {
         if ran.len() < plan.len() {
             return Err(LabError::Stopped);
         }
-        let of = |victim: &Tenant, beside: Option<&Tenant>| -> Vec<CommandTime> {
+        let of = |victim: &Load, beside: Option<&Load>| -> Vec<CommandTime> {
             let same = |run: &CommandRun| run.victim == *victim && run.beside.as_ref() == beside;
             let runs = plan.iter().zip(&ran).filter(|(run, _)| same(run));
             runs.map(|(_, time)| time.clone()).collect()

@@ -131,7 +131,9 @@ fn work_of(party: &Party, run: &TogetherRun, tenant: usize) -> f64 {
     };
     let time = run.window.get().max(1.0);
     match &party.what {
-        What::Stream(_) | What::Command(..) => own.bytes.get() as f64 / time,
+        What::Stream(_) | What::Command(..) | What::Application(..) => {
+            own.bytes.get() as f64 / time
+        }
         What::Program(work, _) => {
             let instructions = own.counters.get(Counter::Instructions).unwrap_or(0) as f64;
             let is_open = work.requests.as_ref().is_some_and(Requests::is_open);
@@ -230,7 +232,7 @@ fn of_phases(party: &Party) -> f64 {
 pub fn unit(party: &Party) -> (String, f64) {
     match &party.what {
         What::Stream(_) => ("GB/s".into(), 1.0),
-        What::Command(..) => ("runs/h".into(), 3.6e12),
+        What::Command(..) | What::Application(..) => ("runs/h".into(), 3.6e12),
         What::Program(work, _) => work.unit(),
     }
 }

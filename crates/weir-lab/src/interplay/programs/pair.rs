@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::interplay::{ChangeClass, Reason};
 use weir_model::latency::{LatencySummary, QuantileInterval};
+use weir_model::number::figure;
 use weir_model::topology::Topology;
 use weir_model::units::GbPerSec;
 
@@ -81,6 +82,9 @@ pub struct ProgramPair {
     /// By how much the aggressor gets less or more done beside the victim, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressor_change_pct: Option<f64>,
+    /// Figures of the victim that could not be taken, and why the first could not; the others are of those that were.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<String>,
     /// Why the victim gets less done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Reason>,
@@ -119,7 +123,7 @@ impl ProgramPair {
             .map(|after| change(before, after));
         let offered = match &victim.what {
             What::Program(work, _) => work.requests.as_ref().and_then(|r| r.per_second),
-            What::Stream(_) | What::Command(..) => None,
+            What::Stream(_) | What::Command(..) | What::Application(..) => None,
         };
         let last = after.unwrap_or(before);
         let mean = |pace: &Pace| pace.latency.summary().map(|ns| ns.mean.get());
@@ -156,11 +160,12 @@ impl ProgramPair {
             aggressor_change_pct: aggressor_change
                 .filter(|((_, _, alone), _)| alone.time > 0.0)
                 .map(|((_, _, alone), (_, beside))| change(1.0 / alone.time, 1.0 / beside.time)),
+            failed: None,
             verdict: made.reason(harm),
         }
     }
 
-    /// A command of a host: its runs alone, those beside another, and those of the other alone.
+    /// A command or an application of a host: its figures alone, those beside another, and those of the other alone.
     pub fn of_command(
         victim: (&Party, u32),
         aggressor: Option<(&Party, u32)>,
@@ -168,33 +173,49 @@ impl ProgramPair {
         beside: Option<&[CommandTime]>,
         aggressor_alone: &[CommandTime],
     ) -> Self {
-        let seconds = |runs: &[CommandTime]| -> Vec<f64> {
-            let mut all: Vec<f64> = runs.iter().map(|run| run.time.get() / 1e9).collect();
-            all.sort_by(f64::total_cmp);
-            all
+        let failures = alone.iter().chain(beside.unwrap_or(&[]));
+        let failed: Vec<&String> = failures.filter_map(|run| run.failed.as_ref()).collect();
+        let done = |runs: &'_ [CommandTime]| -> Vec<CommandTime> {
+            let mut done: Vec<CommandTime> = runs.to_vec();
+            done.retain(|run| run.failed.is_none());
+            // The fastest first, as a run of a command that takes a shorter time.
+            done.sort_by(|a, b| b.rate.total_cmp(&a.rate));
+            done
         };
-        let median = |all: &[f64]| all.get(all.len() / 2).copied().unwrap_or(0.0);
-        let (before, after) = (seconds(alone), beside.map(seconds));
-        let width = |all: &[f64]| match (all.first(), all.last()) {
-            (Some(first), Some(last)) => (last - first) / median(all).max(1e-9) * 100.0,
+        let (alone, beside) = (done(alone), beside.map(done));
+        let middle = |runs: &[CommandTime]| runs.get(runs.len() / 2).cloned();
+        let (before, after) = (middle(&alone), beside.as_deref().and_then(middle));
+        // A command has runs in an hour, and what an application does it says itself.
+        let unit = alone
+            .iter()
+            .chain(beside.iter().flatten())
+            .find_map(|run| run.unit.clone());
+        let amount = |run: &CommandTime| match unit {
+            Some(_) => run.rate,
+            None => 3.6e12 / run.time.get().max(1.0),
+        };
+        let seconds = |run: &CommandTime| unit.is_none().then(|| run.time.get() / 1e9);
+        let width = |runs: &[CommandTime]| match (runs.first(), runs.last(), middle(runs)) {
+            (Some(first), Some(last), Some(middle)) if unit.is_some() => {
+                (first.rate - last.rate) / middle.rate.max(1e-9) * 100.0
+            }
+            (Some(first), Some(last), Some(middle)) => {
+                (last.time.get() - first.time.get()) / middle.time.get().max(1.0) * 100.0
+            }
             _ => 0.0,
         };
-        let spread = width(&before).max(after.as_deref().map_or(0.0, width));
-        let per_hour = |all: &[f64]| 3600.0 / median(all).max(1e-9);
-        let change = after
-            .as_deref()
-            .map(|after| (median(&before) / median(after).max(1e-9) - 1.0) * 100.0);
+        let spread = width(&alone).max(beside.as_deref().map_or(0.0, width));
+        let change = (before.as_ref().zip(after.as_ref()))
+            .map(|(before, after)| (amount(after) / amount(before).max(1e-9) - 1.0) * 100.0);
         let lost = |runs: &[CommandTime]| LostCycles::of(&runs.first()?.counters);
-        let middle = |rates: Vec<f64>| {
-            let mut rates = rates;
+        let rate = |mut rates: Vec<f64>| {
             rates.sort_by(f64::total_cmp);
             rates.get(rates.len() / 2).copied()
         };
-        let by_itself = middle(aggressor_alone.iter().map(|run| run.rate).collect());
-        let moved = middle(
-            beside
-                .unwrap_or(&[])
-                .iter()
+        let others = aggressor_alone.iter().filter(|run| run.failed.is_none());
+        let by_itself = rate(others.map(|run| run.rate).collect());
+        let moved = rate(
+            (beside.iter().flatten())
                 .filter_map(|run| run.beside)
                 .collect(),
         );
@@ -204,11 +225,11 @@ impl ProgramPair {
             victim_threads: victim.1,
             aggressor_threads: aggressor.map_or(0, |(_, threads)| threads),
             offered_per_s: None,
-            unit: "runs/h".into(),
-            alone: per_hour(&before),
-            beside: after.as_deref().map(per_hour),
-            run_s_alone: Some(median(&before)),
-            run_s_beside: after.as_deref().map(median),
+            unit: unit.clone().unwrap_or_else(|| "runs/h".into()),
+            alone: before.as_ref().map_or(0.0, amount),
+            beside: after.as_ref().map(amount),
+            run_s_alone: before.as_ref().and_then(seconds),
+            run_s_beside: after.as_ref().and_then(seconds),
             spread_pct: Some(spread),
             change_pct: change,
             // A change that is no larger than what repetitions differ by is none.
@@ -216,19 +237,22 @@ impl ProgramPair {
                 true => ChangeClass::of(change),
                 false => ChangeClass::None,
             }),
-            ns_alone: None,
-            ns_beside: None,
+            ns_alone: before.and_then(|run| run.latency),
+            ns_beside: after.and_then(|run| run.latency),
             p99_alone: None,
             p99_beside: None,
             saturated: false,
             gbps_alone: None,
             gbps_beside: None,
-            lost_alone: lost(alone),
-            lost_beside: beside.and_then(lost),
+            lost_alone: lost(&alone),
+            lost_beside: beside.as_deref().and_then(lost),
             aggressor_change_pct: by_itself
                 .filter(|rate| *rate > 0.0)
                 .zip(moved)
                 .map(|(alone, beside)| (beside / alone - 1.0) * 100.0),
+            failed: failed
+                .first()
+                .map(|first| format!("{} figures failed: {first}", failed.len())),
             verdict: None,
         }
     }
@@ -248,6 +272,13 @@ impl ProgramPair {
         {
             parts.push(format!(
                 "{before:.2} to {after:.2} s, repetitions differ by {spread:.1} %"
+            ));
+        } else if let (Some(after), Some(spread)) = (self.beside, self.spread_pct) {
+            parts.push(format!(
+                "{} to {} {}, repetitions differ by {spread:.1} %",
+                figure(self.alone),
+                figure(after),
+                self.unit
             ));
         }
         if change.abs() >= 0.05 {

@@ -2,12 +2,16 @@
 
 use std::fmt;
 
+use weir_model::application_tenant::ApplicationTenant;
 use weir_model::interplay::TierOp;
 use weir_model::tenant::{Command, Placement, Tenant, Work};
 use weir_model::topology::{TierName, Topology};
-use weir_model::workload::Workload;
+use weir_model::workload::{Hosted, RealProgram, Workload};
 
 use crate::LabError;
+
+/// How long a figure of an application takes that answers requests, in seconds.
+const SECONDS: f64 = 5.0;
 
 /// What runs, and where its pages are.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +31,8 @@ pub enum What {
     Program(Box<Workload>, Vec<(TierName, u32)>),
     /// It runs a command of a host, whose memory is on these tiers.
     Command(Command, Vec<(TierName, u32)>),
+    /// It runs a real application on a host.
+    Application(Box<RealProgram>, Vec<(TierName, u32)>),
 }
 
 /// A program and its tiers as they are written: `dram=3+cxl0:redis-ycsb-a`.
@@ -44,11 +50,11 @@ impl PlacedName {
     pub fn read(text: &str) -> Option<Result<Self, String>> {
         let (tiers, program) = text.split_once(':')?;
         let other = program.ends_with(".toml") || program.contains('/') || program.starts_with('!');
-        if !other
-            && weir_model::workload::Workloads::builtin()
-                .get(program)
-                .is_none()
-        {
+        let known = || {
+            let library = weir_model::workload::Workloads::builtin();
+            library.get(program).is_some() || Hosted::named(program).is_some()
+        };
+        if !other && !known() {
             return None;
         }
         let tier = |text: &str| match text.split_once('=') {
@@ -94,6 +100,14 @@ impl Party {
         }
     }
 
+    /// A real application of a host with its memory placed.
+    pub fn application(named: &PlacedName, program: RealProgram) -> Self {
+        Self {
+            name: named.to_string(),
+            what: What::Application(Box::new(program), named.tiers.clone()),
+        }
+    }
+
     /// A stream.
     pub fn stream(tier_op: TierOp) -> Self {
         Self {
@@ -106,7 +120,7 @@ impl Party {
     pub fn threads(&self, streams: u32, commands: u32) -> u32 {
         match &self.what {
             What::Stream(_) => streams,
-            What::Command(..) => commands,
+            What::Command(..) | What::Application(..) => commands,
             What::Program(workload, _) => workload.threads,
         }
     }
@@ -115,14 +129,16 @@ impl Party {
     pub(super) fn tier_op(&self) -> TierOp {
         match &self.what {
             What::Stream(tier_op) => tier_op.clone(),
-            What::Program(_, tiers) | What::Command(_, tiers) => TierOp {
-                tier: tiers
-                    .first()
-                    .map_or_else(TierName::dram, |(tier, _)| tier.clone()),
-                op: weir_model::access::Op::Ld,
-                from: None,
-                socket: 0,
-            },
+            What::Program(_, tiers) | What::Command(_, tiers) | What::Application(_, tiers) => {
+                TierOp {
+                    tier: tiers
+                        .first()
+                        .map_or_else(TierName::dram, |(tier, _)| tier.clone()),
+                    op: weir_model::access::Op::Ld,
+                    from: None,
+                    socket: 0,
+                }
+            }
         }
     }
 
@@ -151,6 +167,29 @@ impl Party {
         }
     }
 
+    /// The real application on these cores of a host; `None` where it is none.
+    ///
+    /// # Errors
+    /// The machine has no such tier.
+    pub fn real(
+        &self,
+        topology: &Topology,
+        cores: &[u32],
+        seed: u64,
+    ) -> Result<Option<ApplicationTenant>, LabError> {
+        let What::Application(program, tiers) = &self.what else {
+            return Ok(None);
+        };
+        Ok(Some(ApplicationTenant {
+            name: self.name.clone(),
+            program: (**program).clone(),
+            cores: cores.to_vec(),
+            placement: placement(topology, tiers)?,
+            seconds: SECONDS,
+            seed,
+        }))
+    }
+
     /// The tenant on these cores. Streams of `streams` threads have working sets as in the matrix.
     ///
     /// # Errors
@@ -166,6 +205,12 @@ impl Party {
             What::Program(workload, tiers) => {
                 let placement = placement(topology, tiers)?;
                 Tenant::running((**workload).clone(), cores.to_vec(), placement)
+            }
+            What::Application(..) => {
+                return Err(LabError::Nothing(format!(
+                    "`{}` is a real application, which is no tenant of a machine",
+                    self.name
+                )));
             }
             What::Command(command, tiers) => Tenant {
                 placement: placement(topology, tiers)?,

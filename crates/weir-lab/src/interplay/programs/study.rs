@@ -26,8 +26,10 @@ pub struct ProgramPairs {
     pub requests: u64,
     /// Lines that each thread of another victim touches meanwhile.
     pub accesses: u64,
-    /// Repetitions of a command of a host.
+    /// Repetitions of a command or an application of a host.
     pub rounds: u32,
+    /// What is worth knowing of applications before they run.
+    pub notes: Vec<String>,
 }
 
 /// Lines that each thread of a program without requests touches while it is observed, if nothing else is asked for.
@@ -100,7 +102,7 @@ impl ProgramPairs {
         let commands = self.victims.iter().chain(&self.aggressors);
         if let Some(party) = commands
             .into_iter()
-            .find(|p| matches!(p.what, What::Command(..)))
+            .find(|p| matches!(p.what, What::Command(..) | What::Application(..)))
         {
             return Err(LabError::Nothing(format!(
                 "`{}` is a command, which runs on a host and on no model",

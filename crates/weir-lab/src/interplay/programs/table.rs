@@ -119,6 +119,15 @@ impl Outcome for ProgramTable {
             );
             all.extend(pair.sentence().map(|text| note(about, text)));
         }
+        for pair in &self.pairs {
+            let beside = pair.aggressor.as_ref();
+            let about = beside.map_or_else(
+                || pair.victim.clone(),
+                |other| format!("{} beside {other}", pair.victim),
+            );
+            let failed = pair.failed.as_ref();
+            all.extend(failed.map(|why| Verdict::new(Severity::Doubt, about, why.clone())));
+        }
         for pair in self
             .pairs
             .iter()
@@ -155,10 +164,12 @@ impl Outcome for ProgramTable {
             );
         }
         if runs {
-            columns.push(col("run_s_alone").head("run\nalone"));
+            columns.push(col("run_s_alone").head("run\nalone").if_any());
             if several {
-                columns.push(col("run_s_beside").head("run\nbeside"));
+                columns.push(col("run_s_beside").head("run\nbeside").if_any());
             }
+        }
+        if self.pairs.iter().any(|pair| pair.spread_pct.is_some()) {
             columns.push(col("spread_pct").head("spread"));
         }
         columns.push(col("alone"));

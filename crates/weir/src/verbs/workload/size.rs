@@ -1,20 +1,17 @@
 //! How large the data of a real application are.
 
-use weir_linux::application::values;
+use weir_linux::application::values::{self, PER_RECORD};
 use weir_linux::memory::free_memory;
 use weir_model::tenant::Placement;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 use weir_model::workload::RealProgram;
 
-use super::options::Real;
 use crate::failure::{Failure, Result};
 use crate::system::System;
 
-/// Bytes that a server needs for each record besides its value: the key, the entry of the table, headers.
-pub(super) const PER_RECORD: u64 = 128;
 /// What is left of free memory: programs need some besides their data.
-const PART_OF_FREE: u64 = 2;
+pub(super) const PART_OF_FREE: u64 = 2;
 /// Less would be in the caches.
 const LEAST: Bytes = Bytes(1 << 20);
 
@@ -22,12 +19,12 @@ const LEAST: Bytes = Bytes(1 << 20);
 ///
 /// # Errors
 /// They do not fit into the free memory.
-pub(super) fn size(
-    real: &Real,
+pub fn size(
+    wanted: Option<Bytes>,
     program: &RealProgram,
     host: &System,
     topology: &Topology,
-    placements: &[Placement],
+    (placements, part_of_free): (&[Placement], u64),
 ) -> Result<(Bytes, Option<String>)> {
     let record = program.record.get().max(values::LEAST as u64);
     let described = program.bytes;
@@ -48,7 +45,7 @@ pub(super) fn size(
         }
     }
     let fits = |bytes: Bytes, free: u64| bytes.get() as f64 * factor <= free as f64;
-    match (real.size, most) {
+    match (wanted, most) {
         (Some(wanted), _) if wanted.get() < LEAST.get() => Err(Failure::request(format!(
             "--size {wanted} is less than {LEAST}, which caches hold"
         ))),
@@ -59,10 +56,15 @@ pub(super) fn size(
             )))
         }
         (Some(wanted), _) => Ok((wanted, None)),
-        (None, Some((free, limit))) if !fits(described, free.get() / PART_OF_FREE) => {
-            let less = Bytes(((free.get() / PART_OF_FREE) as f64 / factor) as u64);
+        (None, Some((free, limit))) if !fits(described, free.get() / part_of_free) => {
+            let less = Bytes(((free.get() / part_of_free) as f64 / factor) as u64);
             let told = format!(
-                "the data take {less} and not {described} as described: that is half of what {limit} has free"
+                "the data take {less} and not {described} as described: that is {} of what {limit} has free",
+                if part_of_free == PART_OF_FREE {
+                    "half"
+                } else {
+                    "a quarter"
+                }
             );
             Ok((less, Some(told)))
         }

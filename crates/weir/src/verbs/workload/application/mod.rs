@@ -9,16 +9,16 @@ use weir_lab::workload::application::{ApplicationFigure, ApplicationRun, VERB};
 use weir_lab::{Outcome as _, RunAlone};
 use weir_linux::application::Trouble;
 use weir_linux::application::server::installed;
-use weir_linux::application::table::entry;
+use weir_linux::application::table::{entry, ready};
 use weir_linux::memory::ProgramPages;
 use weir_linux::pin::allowed_cpus;
 use weir_model::document::Document;
 use weir_model::tenant::Placement;
 use weir_model::topology::{TierName, Topology};
-use weir_model::workload::{Application, RealProgram};
+use weir_model::workload::RealProgram;
 
 use super::options::Real;
-use super::size::size;
+use super::size::{PART_OF_FREE, size};
 use crate::context::Context;
 use crate::disturbance;
 use crate::failure::{Failure, Result};
@@ -72,10 +72,8 @@ pub fn run(
             "{application} works on one thread; leave --threads out"
         )));
     }
-    if (application, program.variant) == (Application::Memcached, "e") {
-        return Err(Failure::request(
-            "memcached has no scans, of which YCSB E consists; redis-ycsb-e scans by a sorted set",
-        ));
+    if application.is_server() {
+        ready(&program).map_err(failure)?;
     }
     let _small = match args.pages {
         Some(PageSize::Base) => Some(ProgramPages::base().map_err(anyhow::Error::new)?),
@@ -111,7 +109,13 @@ pub fn run(
         false => None,
     };
     let processors = cpus.len() as u32 + u32::from(generator.is_some());
-    let (bytes, reduced) = size(real, &program, &host, &topology, &placements)?;
+    let (bytes, reduced) = size(
+        real.size,
+        &program,
+        &host,
+        &topology,
+        (&placements, PART_OF_FREE),
+    )?;
     program.bytes = bytes;
     let steps = match application.is_server() {
         true => real.rate.len().max(1) as u32,
@@ -186,7 +190,8 @@ impl From<Failure> for Ended {
     }
 }
 
-fn failure(why: Trouble) -> Failure {
+/// Why an application has no figure, with the exit code that it means.
+pub fn failure(why: Trouble) -> Failure {
     match why {
         Trouble::Lacks(text) => Failure::Missing(anyhow::anyhow!(text)),
         Trouble::Request(text) => Failure::request(text),

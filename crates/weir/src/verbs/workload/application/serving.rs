@@ -4,13 +4,11 @@ use std::time::Duration;
 
 use weir_lab::workload::application::ApplicationFigure;
 use weir_linux::application::client::{Client, Drive, Seen};
-use weir_linux::application::keys::Keys;
-use weir_linux::application::mix::{Mix, Shares};
+use weir_linux::application::serve::loaded;
 use weir_linux::application::server::Server;
-use weir_linux::application::{Trouble, residency, values};
+use weir_linux::application::{Trouble, residency};
 use weir_linux::pin::Pinned;
 
-use super::super::size::PER_RECORD;
 use super::placing::Place;
 use super::{Ended, OnHost, failure};
 
@@ -62,27 +60,12 @@ impl OnHost<'_> {
     }
 
     fn loaded(&self, place: &Place) -> std::result::Result<(Server, Client), Trouble> {
-        let program = &self.program;
-        let value = (program.record.get() as usize).max(values::LEAST);
-        let records = (program.bytes.get() / value as u64).max(2);
-        let bytes = records * (value as u64 + PER_RECORD);
-        let mut server = Server::start(program.application, program.threads, bytes, &place.place)?;
-        let (shares, popular) = Shares::of(program.variant, program.updates);
-        let mix = Mix {
-            records,
-            value,
-            shares,
-            keys: Keys::new(popular, records, program.skew),
-        };
-        let (protocol, connections) = (server.protocol(), self.real.connections() as usize);
         let _pinned = self.pinned();
+        let with = (self.real.connections(), self.generator.is_some());
         let seed = self.context.global.seed;
-        let client = Client::connect(protocol, server.socket(), connections, mix, seed)?;
-        let mut client = client.alone(self.generator.is_some());
-        client
-            .load(&|| self.context.stop.requested())
-            .map_err(|why| server.why(why))?;
-        Ok((server, client))
+        loaded(&self.program, &place.place, with, seed, &|| {
+            self.context.stop.requested()
+        })
     }
 
     fn drive(&self, client: &mut Client, rate: Option<f64>) -> std::result::Result<Seen, Trouble> {
