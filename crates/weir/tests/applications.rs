@@ -387,3 +387,37 @@ fn what_is_missing_or_wrong_is_told_with_what_to_do() {
         assert!(fs::read_dir(Path::new(&long)).unwrap().next().is_none());
     }
 }
+
+#[test]
+fn an_application_is_a_tenant_of_interplay_and_leaves_nothing_running() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    let place = Place::new();
+    let arguments = "interplay --victims dram:redis-ycsb-a --aggressors dram:ld --size 16M --repeat 1 --format json";
+    let found: serde_json::Value =
+        serde_json::from_str(&run(&place, arguments).expect(0).out()).unwrap();
+    let pair = &found["pairs"][0];
+    assert_eq!(pair["unit"], "requests/s", "{pair}");
+    assert!(
+        pair["alone"].as_f64() > Some(0.0) && pair["beside"].as_f64() > Some(0.0),
+        "{pair}"
+    );
+    for latency in ["ns_alone", "ns_beside"] {
+        let of = |key: &str| pair[latency][key].as_f64().unwrap();
+        assert!(0.0 < of("p50") && of("p50") <= of("p99"), "{pair}");
+    }
+    // Its private folder is gone with its server.
+    assert_eq!(fs::read_dir(place.path("t")).unwrap().count(), 0);
+}
+
+#[test]
+fn a_tenant_that_is_not_installed_is_named_before_anything_runs() {
+    let place = Place::new();
+    let mut command = command(
+        &place,
+        "interplay --victims dram:redis-ycsb-a --aggressors dram:ld",
+    );
+    let done = Done(command.env("PATH", place.path("empty")).output().unwrap());
+    done.refuses(3, &["redis-server is not installed", "apt-get install"]);
+}

@@ -250,9 +250,10 @@ impl ProgramPair {
                 .filter(|rate| *rate > 0.0)
                 .zip(moved)
                 .map(|(alone, beside)| (beside / alone - 1.0) * 100.0),
-            failed: failed
-                .first()
-                .map(|first| format!("{} figures failed: {first}", failed.len())),
+            failed: failed.first().map(|first| match failed.len() {
+                1 => format!("one figure failed: {first}"),
+                n => format!("{n} figures failed: {first}"),
+            }),
             verdict: None,
         }
     }
