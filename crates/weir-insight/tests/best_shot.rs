@@ -58,11 +58,12 @@ fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
     shots
 }
 
-/// How many are within three points of the best share. None is slower than with local memory alone by a
-/// percent: `silo-ycsb` is by 0.7 % with CXL-A.
+/// How many are within three points of the best share. None is slower than with local memory alone by three
+/// percent: `fileserver`, whose phases of copies and of system calls differ, is by 2.4 % with another socket,
+/// `silo-ycsb` by 0.7 % with CXL-A.
 fn near(shots: &[Shot]) -> usize {
     for shot in shots {
-        assert!(shot.gain >= -0.01, "{shot:?}");
+        assert!(shot.gain >= -0.03, "{shot:?}");
     }
     let within = (shots.iter())
         .filter(|shot| shot.best_gain - shot.gain <= POINTS)

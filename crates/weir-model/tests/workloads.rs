@@ -148,14 +148,14 @@ fn what_a_phase_says_together_has_to_fit() {
             .1
             .contains("less than the element")
     );
-    assert!(phase("")[0].1.contains("a list of 1 to 16 tables"));
+    assert!(phase("")[0].1.contains("a list of 1 to 32 tables"));
     let twice = "{ name = \"a\", bytes = \"1 MiB\", order = \"random\" }";
     assert!(
         phase(&format!("{twice}, {twice}"))[0]
             .1
             .contains("two regions are called `a`")
     );
-    assert!(phase("1")[0].1.contains("a list of 1 to 16 tables"));
+    assert!(phase("1")[0].1.contains("a list of 1 to 32 tables"));
     let other = mistakes("kind = \"cxl\"\n");
     assert!(other[0].1.contains("not a workload"), "{other:?}");
 }
