@@ -13,7 +13,7 @@
 //!
 //! `s` is the share of cycles stalled, and `Q(q, u0)` the latency that the run met over the unloaded one, as
 //! it tells workloads that wait for bandwidth. `B` is what the run drew, `u0` that beside what local memory
-//! gives, and `C` what the slower tier gives, both to streams with as many reads for ownership. Traffic and
+//! gives, and `C` what the slower tier gives, both to streams that write as many lines back. Traffic and
 //! latency together give the load a `q` of its own: lines that follow each other through open rows wait
 //! less than others where memory is as full. `Q` has the form of a queue with one server (Pollaczek and
 //! Khinchine), with its factor left open for either tier. An out-of-order core hides some of every latency,

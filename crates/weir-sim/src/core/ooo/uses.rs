@@ -62,11 +62,11 @@ impl Uses {
         }
     }
 
-    fn wait(&mut self, region: usize, time: Ps, who: u64) {
+    fn wait(&mut self, region: usize, time: Ps, access: u64) {
         if let Some(of) = self.all.get_mut(region) {
             of.waited += time;
-            of.waits += u64::from(self.last != who);
-            self.last = who;
+            of.waits += u64::from(self.last != access);
+            self.last = access;
         }
     }
 }
