@@ -48,11 +48,11 @@ pub trait RunningApplication: Send {
     /// It failed, an answer is wrong, or `stop` says that the user stops it.
     fn measure(&mut self, stop: &dyn Fn() -> bool) -> Result<ApplicationDone, MachineError>;
 
-    /// Lets it work until [`end`](Self::end), and returns when it does with all its data in memory: its process.
+    /// Lets it work until [`end`](Self::end), and returns when it does with all its data in memory.
     ///
     /// # Errors
     /// As [`measure`](Self::measure) has them.
-    fn begin(&mut self, stop: &dyn Fn() -> bool) -> Result<u32, MachineError>;
+    fn begin(&mut self, stop: &dyn Fn() -> bool) -> Result<(), MachineError>;
 
     /// What it got done since it began; nothing where no part of its work was complete.
     ///

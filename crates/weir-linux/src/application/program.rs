@@ -53,8 +53,8 @@ pub struct Ran {
 /// A line of a program that the caller keeps.
 #[derive(Debug)]
 pub enum Line {
-    /// Its data are in memory, and it goes on: the process.
-    Loaded(u32),
+    /// Its data are in memory, and it goes on.
+    Loaded,
     /// A figure.
     Figure(Step),
     /// One that could not be taken: its name, and why.
@@ -168,7 +168,7 @@ impl Task {
             match comes.recv_timeout(LOOK) {
                 Ok(line) if line == "look" => {
                     ran.resident = residency::of_tree(root, child.0.id());
-                    told(Line::Loaded(child.0.id()));
+                    told(Line::Loaded);
                     if let Some(input) = &mut child.0.stdin {
                         // A program that has gone is noticed by its exit status.
                         let _ = input.write_all(b"\n");

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -51,7 +51,6 @@ struct Owner {
     weir: PathBuf,
     root: Root,
     stop: Arc<AtomicBool>,
-    process: Arc<AtomicU32>,
     answers: Sender<Answer>,
 }
 
@@ -61,7 +60,6 @@ pub(crate) struct Running {
     orders: Option<Sender<Order>>,
     answers: Receiver<Answer>,
     stop: Arc<AtomicBool>,
-    process: Arc<AtomicU32>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -92,7 +90,6 @@ impl Running {
             weir,
             root: root.clone(),
             stop: Arc::default(),
-            process: Arc::default(),
             answers: to_owner,
         };
         let mut running = Self {
@@ -100,7 +97,6 @@ impl Running {
             orders: Some(orders),
             answers,
             stop: Arc::clone(&owner.stop),
-            process: Arc::clone(&owner.process),
             thread: None,
         };
         running.thread = Some(thread::spawn(move || match is_server {
@@ -172,10 +168,9 @@ impl RunningApplication for Running {
         self.done(stop)?.ok_or_else(nothing)
     }
 
-    fn begin(&mut self, stop: &dyn Fn() -> bool) -> Result<u32, MachineError> {
+    fn begin(&mut self, stop: &dyn Fn() -> bool) -> Result<(), MachineError> {
         self.order(Order::Begin);
-        self.ready(stop)?;
-        Ok(self.process.load(Ordering::Relaxed))
+        self.ready(stop)
     }
 
     fn end(&mut self) -> Result<Option<ApplicationDone>, MachineError> {
@@ -207,15 +202,13 @@ impl Owner {
 
     fn loaded(&self) -> Result<(Server, Client), Trouble> {
         let with = (CONNECTIONS, self.generator.is_some());
-        let loaded = loaded(
+        loaded(
             &self.tenant.program,
             &self.place,
             with,
             self.tenant.seed,
             &|| self.stops(),
-        )?;
-        self.process.store(loaded.0.process(), Ordering::Relaxed);
-        Ok(loaded)
+        )
     }
 
     /// A server, until there are no more orders.
@@ -305,8 +298,7 @@ impl Owner {
                 &self.place,
                 &|| self.stops(),
                 &mut |line| match line {
-                    Line::Loaded(process) => {
-                        self.process.store(process, Ordering::Relaxed);
+                    Line::Loaded => {
                         if endless && !told {
                             told = true;
                             self.tell(Answer::Ready);

@@ -28,7 +28,7 @@ impl OnHost<'_> {
         };
         let ran = task.run(&root, &place.place, &|| stop.requested(), &mut |line| {
             taken.push(match line {
-                Line::Loaded(_) => return,
+                Line::Loaded => return,
                 Line::Figure(step) => {
                     let [mean_ns, p50_ns, p99_ns, p999_ns] = step.latency;
                     let figure = ApplicationFigure {
