@@ -144,10 +144,16 @@ const NEXT_TO_NOTHING: f64 = 0.0025;
 ///
 /// They are those that are best if the slower tier gives no more than to any kernel of this kind, and what
 /// is lost if so is an error: a share too small costs little, one too large may cost most of the speed.
+///
+/// No more than half goes to a tier that gives less: with the shares exchanged both tiers would wait less.
 pub fn aim(fit: &InterleaveFit, load: &Load, round: u32) -> Aim {
     let given = given(fit, load.kind);
     let least = [given[0], least(fit, load.kind).min(given[1]) * FULLEST];
-    let weights = (1..round).map(|slow| Weights {
+    let most = match given[1] > given[0] {
+        true => round - 1,
+        false => round / 2,
+    };
+    let weights = (1..=most).map(|slow| Weights {
         local: round - slow,
         slow,
     });
