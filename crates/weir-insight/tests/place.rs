@@ -30,6 +30,7 @@ fn ends(objects: &[(u64, f64, f64, u64)]) -> Ends {
             .map(|(o, n)| Object {
                 name: format!("o{n}"),
                 bytes: Bytes::mib(o.0),
+                regions: vec![format!("o{n}")],
                 orders: vec![Order::Random],
             })
             .collect(),

@@ -32,6 +32,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         skew: 0.99,
         dependent: 0.0,
         indexed_by: None,
+        object: None,
         modifies: 0.0,
         mispredicted: 0.0,
     };

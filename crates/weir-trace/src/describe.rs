@@ -9,6 +9,7 @@ use weir_model::workload::{Order, Phase, Region, Within, Workload};
 use crate::candidates::{Context, Described, chosen, is_l1};
 use crate::fit::{Component, Times};
 use crate::l1;
+use crate::mappings::Mappings;
 use crate::origins::Origins;
 use crate::regions::{MOST, Part, parts};
 use crate::segments::Segment;
@@ -39,6 +40,8 @@ pub struct Origin {
     pub has_dependences: bool,
     /// Core cycles of an instruction while everything hits L1.
     pub cpi: f64,
+    /// The files that it had mapped, as far as they are known.
+    pub mappings: Mappings,
 }
 
 /// A description, and what each of its regions is of.
@@ -80,7 +83,7 @@ pub fn describe(watch: &Watch, origin: &Origin, phases: bool) -> Result<Descript
         return Err("there are no accesses in it".into());
     }
     let (granules, size) = whole.granules.sorted();
-    let parts = parts(&granules, size);
+    let parts = parts(&granules, size, &origin.mappings);
     if parts.iter().map(|part| part.all.beyond_l1()).sum::<f64>() < 1.0 {
         return Err("nothing of it leaves a cache of 32 KiB: there is nothing to describe".into());
     }
@@ -213,7 +216,10 @@ impl Made {
                 if !self.of.iter().any(|(known, _)| *known == name) {
                     self.of.push((name.clone(), *n));
                 }
-                regions.push(region(name, d, component, accesses));
+                let mut region = region(name, d, component, accesses);
+                let object = parts[*n].file.as_ref().unwrap_or(&names[*n]);
+                region.object = (*object != region.name).then(|| object.clone());
+                regions.push(region);
                 of.push(*n);
                 if self.phases.is_empty() {
                     let part = &parts[*n];
@@ -267,14 +273,26 @@ fn assumed(origin: &Origin, threads: u32, phases: usize) -> String {
     all.join("; ")
 }
 
-/// Names by address; what was put together is `others`.
+/// Names: those of files, else by address; what was put together is `others`.
 fn names(parts: &[Part]) -> Vec<String> {
-    let name =
-        |(n, part): (usize, &Part)| match n + 1 == parts.len() && (part.parts > 1 || n == MOST) {
-            true if n > 0 && part.from < parts[n - 1].to => "others".to_owned(),
-            _ => format!("m{}", n + 1),
+    let mut all: Vec<String> = Vec::new();
+    for (n, part) in parts.iter().enumerate() {
+        let is_last = n + 1 == parts.len() && (part.parts > 1 || n == MOST);
+        let is_rest = is_last && n > 0 && part.file.is_none() && part.from < parts[n - 1].to;
+        let name = match &part.file {
+            _ if is_rest => "others".to_owned(),
+            Some(file) => {
+                let of_file = parts[..n].iter().filter(|one| one.file == part.file);
+                match of_file.count() {
+                    0 => file.clone(),
+                    before => format!("{file}.{}", before + 1),
+                }
+            }
+            None => format!("m{}", n + 1),
         };
-    parts.iter().enumerate().map(name).collect()
+        all.push(name);
+    }
+    all
 }
 
 fn region(name: String, d: &Described, component: &Component, accesses: f64) -> Region {
@@ -315,6 +333,7 @@ fn region(name: String, d: &Described, component: &Component, accesses: f64) -> 
         },
         dependent: 0.0,
         indexed_by: None,
+        object: None,
         mispredicted: 0.0,
     }
 }

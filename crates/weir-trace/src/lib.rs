@@ -7,6 +7,7 @@
 //! | [`profile`] | accesses by this number |
 //! | [`segments`] | stretches in each of which the program does the same |
 //! | [`watch`] | everything that is noted of a stream of accesses, by parts of the address space |
+//! | [`mappings`] | the files that a process has mapped, which name parts of its memory |
 //! | [`regions`] | parts of the address space that are used alike |
 //! | [`fit`] | memory of which sizes is reused after the times that were seen |
 //! | [`describe`] | a [`Workload`](weir_model::workload::Workload) from all of it |
@@ -25,6 +26,7 @@ pub mod describe;
 pub mod fit;
 mod granule;
 mod l1;
+pub mod mappings;
 mod order;
 mod origins;
 mod outcome;

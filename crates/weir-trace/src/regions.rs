@@ -1,9 +1,10 @@
 //! Parts of the address space that are used alike.
 //!
-//! Gaps part it first: untouched addresses of 16 pages and more. Where behaviour differs within what is left, it is
-//! parted again, in blocks: by whether lines follow each other, by the share of stores, and by how often a line is used.
+//! Mapped files part it first, where they are known, then gaps: untouched addresses of 16 pages and more. Where behaviour
+//! differs within what is left, it is parted again, in blocks: by whether lines follow each other, by the share of stores, and by how often a line is used.
 
 use crate::granule::Granule;
+use crate::mappings::Mappings;
 
 /// The smallest gap between two parts, in bytes.
 const GAP: u64 = 16 << 12;
@@ -29,6 +30,8 @@ pub struct Part {
     pub all: Granule,
     /// How many parts it is made of.
     pub parts: usize,
+    /// The file that is mapped there.
+    pub file: Option<String>,
 }
 
 impl Part {
@@ -39,7 +42,7 @@ impl Part {
             .any(|&(from, to)| (from..to).contains(&address))
     }
 
-    fn of(granules: &[(u64, &Granule)], size: u64) -> Self {
+    fn of(granules: &[(u64, &Granule)], size: u64, file: Option<&str>) -> Self {
         let mut all = Granule::default();
         for (_, granule) in granules {
             all.merge(granule);
@@ -55,6 +58,7 @@ impl Part {
             ranges: vec![(from, to)],
             all,
             parts: 1,
+            file: file.map(str::to_owned),
         }
     }
 
@@ -98,6 +102,11 @@ impl Part {
         (self.all.visits.max(1) as f64 / self.span.max(1) as f64).log2()
     }
 
+    /// Whether both are of one file, and used alike.
+    fn is_same_file(&self, other: &Part) -> bool {
+        self.file.is_some() && self.file == other.file && self.is_like(other)
+    }
+
     /// Whether two are used alike.
     fn is_like(&self, other: &Part) -> bool {
         (self.follows() - other.follows()).abs() < 0.4
@@ -107,14 +116,22 @@ impl Part {
 }
 
 /// The parts of an address space by address: the most used ones, and the others as the last.
-pub fn parts(granules: &[(u64, &Granule)], size: u64) -> Vec<Part> {
-    let mut all = Vec::new();
+pub fn parts(granules: &[(u64, &Granule)], size: u64, mappings: &Mappings) -> Vec<Part> {
+    let mut all: Vec<Part> = Vec::new();
+    let file = |at: usize| mappings.at(granules[at].0 + size / 2);
     let mut from = 0;
     for at in 1..=granules.len() {
-        let ends =
-            at == granules.len() || granules[at].0 - granules[at - 1].0 >= GAP.max(4 * size) + size;
+        let ends = at == granules.len()
+            || granules[at].0 - granules[at - 1].0 >= GAP.max(4 * size) + size
+            || file(at) != file(at - 1);
         if ends {
-            all.extend(alike(&granules[from..at], size));
+            for part in alike(&granules[from..at], size, file(from)) {
+                // A file is one thing, whatever of it was not touched.
+                match all.iter_mut().find(|one| one.is_same_file(&part)) {
+                    Some(one) => one.merge(&part),
+                    None => all.push(part),
+                }
+            }
             from = at;
         }
     }
@@ -122,10 +139,11 @@ pub fn parts(granules: &[(u64, &Granule)], size: u64) -> Vec<Part> {
 }
 
 /// The parts of granules without a gap.
-fn alike(granules: &[(u64, &Granule)], size: u64) -> Vec<Part> {
+fn alike(granules: &[(u64, &Granule)], size: u64, file: Option<&str>) -> Vec<Part> {
     let block = granules.len().div_ceil(BLOCKS).max(4);
     let mut parts: Vec<Part> = Vec::new();
-    for part in granules.chunks(block).map(|block| Part::of(block, size)) {
+    let blocks = granules.chunks(block);
+    for part in blocks.map(|block| Part::of(block, size, file)) {
         match parts.last_mut() {
             Some(before) if before.is_like(&part) => before.merge(&part),
             _ => parts.push(part),
@@ -158,6 +176,7 @@ fn fewer(mut all: Vec<Part>) -> Vec<Part> {
     all.sort_by_key(|part| part.from);
     let mut rest = rest.into_iter();
     if let Some(mut first) = rest.next() {
+        first.file = None;
         rest.for_each(|part| first.merge(&part));
         if first.all.beyond_l1() > 0.0 {
             all.push(first);

@@ -16,6 +16,7 @@ fn described(regions: &str) -> Workload {
 
 fn origin() -> Origin {
     Origin {
+        mappings: Default::default(),
         name: "again".into(),
         of: "made".into(),
         format: Format::Lackey,

@@ -180,6 +180,7 @@ fn trace() {
                 decoder.end(&bytes[taken..], &mut watch)?;
                 watch.end();
                 let origin = weir_trace::describe::Origin {
+                    mappings: Default::default(),
                     name: "a".into(),
                     of: "a".into(),
                     format,

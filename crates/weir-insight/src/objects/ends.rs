@@ -15,6 +15,7 @@
 //! objects to add up, and is exact where all of them are on one tier.
 
 use weir_lab::{Lab, LabError, PhaseRun, Placed, WorkloadOptions, WorkloadRun};
+use weir_model::region::RegionUse;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Cycles, GbPerSec, LINE_BYTES, Nanos};
@@ -28,7 +29,7 @@ use crate::two_tiers::{Tiers, unloaded};
 /// A program at both ends.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ends {
-    /// Its objects, in the order of [`Workload::memory`].
+    /// Its objects, in the order of [`Workload::objects`].
     pub objects: Vec<Object>,
     /// Its phases.
     pub phases: Vec<Phase>,
@@ -41,6 +42,8 @@ pub struct Object {
     pub name: String,
     /// Its size.
     pub bytes: Bytes,
+    /// The regions of memory that it has.
+    pub regions: Vec<String>,
     /// In which orders it is touched.
     pub orders: Vec<Order>,
 }
@@ -205,11 +208,12 @@ impl Ends {
         };
         let unloaded = unloaded(lab, tiers, options)?;
         let capacity = capacity(lab, tiers, options, writes(near))?;
-        let objects: Vec<Object> = (workload.memory().into_iter())
-            .map(|(name, bytes)| Object {
+        let objects: Vec<Object> = (workload.objects().into_iter())
+            .map(|(name, bytes, regions)| Object {
                 name: name.to_owned(),
                 bytes,
-                orders: orders(workload, name),
+                orders: orders(workload, &regions),
+                regions: regions.into_iter().map(str::to_owned).collect(),
             })
             .collect();
         let phases =
@@ -223,10 +227,10 @@ impl Ends {
     }
 }
 
-fn orders(workload: &Workload, name: &str) -> Vec<Order> {
+fn orders(workload: &Workload, names: &[&str]) -> Vec<Order> {
     let regions = workload.phases.iter().flat_map(|phase| &phase.regions);
     let mut orders: Vec<Order> = Vec::new();
-    for region in regions.filter(|region| region.name == name) {
+    for region in regions.filter(|region| names.contains(&region.name.as_str())) {
         if !orders.contains(&region.order) {
             orders.push(region.order);
         }
@@ -273,6 +277,18 @@ fn capacity(
     }
 }
 
+/// What the regions of an object read, wrote and were waited for in a run.
+fn used(run: &PhaseRun, object: &Object) -> RegionUse {
+    let own = |of: &&RegionUse| object.regions.contains(&of.region);
+    (run.uses.iter().filter(own)).fold(RegionUse::default(), |sum, one| RegionUse {
+        read: sum.read + one.read,
+        written: sum.written + one.written,
+        waited: sum.waited + one.waited,
+        waits: sum.waits + one.waits,
+        ..sum
+    })
+}
+
 fn phase(
     objects: &[Object],
     threads: u32,
@@ -280,14 +296,13 @@ fn phase(
     unloaded: [Cycles; 2],
     capacity: [GbPerSec; 2],
 ) -> Result<Phase, LabError> {
-    let of = |run: &PhaseRun, name: &str| run.uses.iter().find(|own| own.region == name).cloned();
-    let used = |name: &str| runs.map(|run| of(run, name).unwrap_or_default());
+    let used = |object: &Object| runs.map(|run| used(run, object));
     if runs.iter().any(|run| run.uses.is_empty()) {
         return Err(LabError::Failed(
             "this machine does not say for which objects a program waits".into(),
         ));
     }
-    let uses: Vec<_> = objects.iter().map(|object| used(&object.name)).collect();
+    let uses: Vec<_> = objects.iter().map(used).collect();
     let mut queues = Vec::new();
     for ((run, unloaded), capacity) in runs.into_iter().zip(unloaded).zip(capacity) {
         let lines: u64 = run.uses.iter().map(|own| own.read + own.written).sum();

@@ -1,6 +1,7 @@
 //! `weir place advise`: which objects of a program may live on a slower tier.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -29,12 +30,23 @@ use crate::two_tiers::{Tiers, options};
 Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a
   weir place advise my-service.toml --on emr2s+cxl-a --free 50% --verify
-  weir workload record -o job.toml -- ./job
-  weir place advise job.toml --on emr2s+cxl-a --max-loss 2")]
+  weir place advise --on ./my-server.toml+cxl-a --max-loss 2 -- ./job
+
+A command runs on this host under a tracer first, as `weir workload record` runs
+it; the advice is about the description of it, for the model that --on names.")]
 pub struct AdviseObjects {
     /// A name from `weir workload list`, or a TOML file.
-    #[arg(value_name = "NAME|FILE")]
-    pub workload: String,
+    #[arg(value_name = "NAME|FILE", required_unless_present = "command")]
+    pub workload: Option<String>,
+    /// A command that is recorded first, and its arguments, after `--`.
+    #[arg(last = true, value_name = "CMD", conflicts_with_all = ["workload", "threads"])]
+    pub command: Vec<String>,
+    /// End the command after this time.
+    #[arg(long = "for", value_name = "TIME", requires = "command")]
+    pub lasts: Option<Nanos>,
+    /// The description of the command; without it NAME.toml here, which must not be there.
+    #[arg(short, long, value_name = "FILE", requires = "command")]
+    pub out: Option<PathBuf>,
     /// The tier that takes objects.
     #[arg(long, value_name = "TIER", default_value = "cxl0")]
     pub tier: TierName,
@@ -263,7 +275,8 @@ pub fn placed<'a>(
     let each = ends.objects.iter().zip(shares);
     let placements: BTreeMap<String, Placement> = each
         .filter(|(_, share)| **share > 0.0)
-        .map(|(object, share)| (object.name.clone(), of(*share)))
+        .flat_map(|(object, share)| object.regions.iter().map(move |region| (region, *share)))
+        .map(|(region, share)| (region.clone(), of(share)))
         .collect();
     Placed {
         placement: Placement::Bind(tiers.from.clone()),

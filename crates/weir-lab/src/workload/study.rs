@@ -1,5 +1,7 @@
 //! `weir workload run` as a study: what a described program costs, phase by phase.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::counters::{Counter, CounterSet};
@@ -23,6 +25,7 @@ Examples:
   weir workload run llama-decode --on emr2s+cxl-a
   weir workload run chase --on emr2s+cxl-a --tier cxl0
   weir workload run lbm-like --on emr2s+cxl-a --tier dram=3,cxl0=1
+  weir workload run column-olap --on sap23+sap23-card --place main=cxl0
   weir workload run redis-ycsb-a --tier dram,cxl0 --each --rate 20000,40000
   weir workload run pr-kron --threads 2 --size 1G
   weir workload run redis-ycsb-c --on emr2s --pages 2m
@@ -42,6 +45,9 @@ pub struct RunAlone {
         value_parser = share_of_pages
     )]
     pub tier: Vec<(TierName, u32)>,
+    /// The tier of single objects instead, on a model: regions, or those with one `object`.
+    #[arg(long, value_delimiter = ',', value_name = "OBJECT=TIER", value_parser = object_on)]
+    pub place: Vec<(String, TierName)>,
     /// The size of its pages: 4k, 2m [default: what the model or this host uses].
     #[arg(long, value_name = "SIZE", value_parser = page_size)]
     pub pages: Option<PageSize>,
@@ -101,7 +107,38 @@ fn share_of_pages(text: &str) -> Result<(TierName, u32), String> {
     }
 }
 
+/// Reads `main=cxl0`.
+fn object_on(text: &str) -> Result<(String, TierName), String> {
+    match text.split_once('=') {
+        Some((object, tier)) if !object.is_empty() && !tier.is_empty() => {
+            Ok((object.to_owned(), TierName::named(tier)))
+        }
+        _ => Err("it is an object and a tier, such as main=cxl0".into()),
+    }
+}
+
 impl RunAlone {
+    /// Where the regions of single objects are to be.
+    fn placements(&self, workload: &Workload) -> Result<BTreeMap<String, Placement>, LabError> {
+        let objects = workload.objects();
+        let mut placements = BTreeMap::new();
+        for (wanted, tier) in &self.place {
+            let found = objects.iter().find(|(object, ..)| object == wanted);
+            let Some((.., regions)) = found else {
+                let names: Vec<&str> = objects.iter().map(|(object, ..)| *object).collect();
+                return Err(LabError::Nothing(format!(
+                    "`{}` has no object `{wanted}`; it has {}",
+                    workload.name,
+                    names.join(", ")
+                )));
+            };
+            for region in regions {
+                placements.insert((*region).to_owned(), Placement::Bind(tier.clone()));
+            }
+        }
+        Ok(placements)
+    }
+
     /// Where its pages are to be.
     pub fn placement(&self) -> Placement {
         match self.tier.as_slice() {
@@ -138,8 +175,12 @@ impl Study for RunAlone {
             )));
         }
         let placement = self.placement();
+        let placements = self.placements(workload)?;
         let is_missing = |tier: &&TierName| lab.topology().tier(tier).is_none();
-        if let Some(tier) = placement.tiers().find(is_missing) {
+        let tiers = placement
+            .tiers()
+            .chain(self.place.iter().map(|(_, tier)| tier));
+        if let Some(tier) = tiers.into_iter().find(is_missing) {
             return Err(LabError::unknown_tier(tier, lab.topology()));
         }
         let options = WorkloadOptions {
@@ -149,6 +190,7 @@ impl Study for RunAlone {
         };
         let placed = Placed {
             placement: placement.clone(),
+            placements,
             ..Placed::local(workload, &options)
         };
         let asks: Vec<Alone<'_>> = phases(&placed).collect();
@@ -164,6 +206,7 @@ impl Study for RunAlone {
             threads,
             whole: PhaseLine::of_run(&run, threads),
             phases: run.phases.iter().map(line).collect(),
+            objects: objects(workload, &placed, &run),
             counters: run.counters,
             placement,
         })
@@ -185,6 +228,9 @@ pub struct WorkloadCost {
     pub whole: PhaseLine,
     /// Each of them.
     pub phases: Vec<PhaseLine>,
+    /// What was done in each of its objects, where the machine counts that.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub objects: Vec<ObjectLine>,
     /// What was counted in all phases: the cores of this workload, and the uncore.
     pub counters: CounterSet,
 }
@@ -198,17 +244,10 @@ impl Outcome for WorkloadCost {
         let shares = [whole.stores, whole.l1, whole.l2, whole.l3, whole.dram];
         let (cause, share) = (WAITS_FOR.into_iter().zip(shares))
             .fold(("", -1.0), |a, b| if b.1 > a.1 { b } else { a });
-        let tiers: Vec<String> = match &self.placement {
-            Placement::Interleave(parts) => {
-                let part = |(tier, pages): &(TierName, u32)| format!("{tier}={pages}");
-                parts.iter().map(part).collect()
-            }
-            placement => placement.tiers().map(ToString::to_string).collect(),
-        };
         let text = format!(
             "{:.2} cycles an instruction on {} with {} thread{}{}; most is lost to {cause}, {:.0} % of all cycles",
             whole.cpi,
-            tiers.join(","),
+            named(&self.placement),
             self.threads,
             if self.threads == 1 { "" } else { "s" },
             if self.prefetch {
@@ -236,15 +275,88 @@ impl Outcome for WorkloadCost {
             col("gbps").head(""),
             col("latency_ns").head(""),
         ];
-        vec![View::table("phases", "Cycles lost, by phase", columns)]
+        let objects = vec![
+            col("object"),
+            col("on"),
+            col("bytes").head("size"),
+            col("read_gbps").head("read"),
+            col("write_gbps").head("write"),
+            col("waits_pct").head("waits"),
+        ];
+        vec![
+            View::table("phases", "Cycles lost, by phase", columns),
+            View::table(
+                "objects",
+                "Memory: where it is, and what it is waited for",
+                objects,
+            ),
+        ]
     }
 
     /// The phases, and all of them together where there are several.
     fn frames(&self) -> Vec<Frame> {
         let whole = (self.phases.len() != 1).then_some(&self.whole);
         let lines: Vec<&PhaseLine> = self.phases.iter().chain(whole).collect();
-        vec![Frame::of("phases", &lines)]
+        vec![
+            Frame::of("phases", &lines),
+            Frame::of("objects", &self.objects),
+        ]
     }
+}
+
+/// What was done in an object in all phases together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct ObjectLine {
+    /// Its name.
+    pub object: String,
+    /// The tiers that it is on.
+    pub on: String,
+    /// Its size.
+    pub bytes: Bytes,
+    /// What it reads from memory.
+    pub read_gbps: GbPerSec,
+    /// What it writes to memory.
+    pub write_gbps: GbPerSec,
+    /// How long the threads wait for it, in percent of the run time.
+    pub waits_pct: f64,
+}
+
+fn objects(workload: &Workload, placed: &Placed<'_>, run: &WorkloadRun) -> Vec<ObjectLine> {
+    if run.phases.iter().all(|phase| phase.uses.is_empty()) {
+        return Vec::new();
+    }
+    let line = |(object, bytes, regions): (&str, Bytes, Vec<&str>)| {
+        let uses = run.phases.iter().flat_map(|phase| &phase.uses);
+        let own = uses.filter(|own| regions.contains(&own.region.as_str()));
+        let (read, written, waited) = own.fold((0, 0, Nanos(0.0)), |sum, one| {
+            (sum.0 + one.read, sum.1 + one.written, sum.2 + one.waited)
+        });
+        let there = regions
+            .first()
+            .and_then(|region| placed.placements.get(*region));
+        let gbps = |lines: u64| GbPerSec::from_bytes_in(Bytes(lines * LINE_BYTES), run.time);
+        ObjectLine {
+            object: object.to_owned(),
+            on: named(there.unwrap_or(&placed.placement)),
+            bytes,
+            read_gbps: gbps(read),
+            write_gbps: gbps(written),
+            waits_pct: waited / run.time / f64::from(workload.threads.max(1)) * 100.0,
+        }
+    };
+    workload.objects().into_iter().map(line).collect()
+}
+
+/// The tiers of a placement, as they are asked for.
+fn named(placement: &Placement) -> String {
+    let tiers: Vec<String> = match placement {
+        Placement::Interleave(parts) => {
+            let part = |(tier, pages): &(TierName, u32)| format!("{tier}={pages}");
+            parts.iter().map(part).collect()
+        }
+        placement => placement.tiers().map(ToString::to_string).collect(),
+    };
+    tiers.join(",")
 }
 
 /// What a phase cost. Shares are of all cycles.

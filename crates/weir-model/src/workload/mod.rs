@@ -100,6 +100,9 @@ fn is_zero(share: &f64) -> bool {
 pub struct Region {
     /// Its name, unique in the phase.
     pub name: String,
+    /// What it belongs to, where one thing that is placed as a whole has several regions; itself unless given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub object: Option<String>,
     /// Its size, of all threads together.
     pub bytes: Bytes,
     /// The order of its elements.
@@ -203,6 +206,25 @@ impl Workload {
             }
         }
         memory
+    }
+
+    /// What is placed as a whole, in the order in which the phases name it: its name, its size, and its regions.
+    pub fn objects(&self) -> Vec<(&str, Bytes, Vec<&str>)> {
+        let regions = || self.phases.iter().flat_map(|phase| &phase.regions);
+        let mut objects: Vec<(&str, Bytes, Vec<&str>)> = Vec::new();
+        for (name, bytes) in self.memory() {
+            let own = regions().filter(|region| region.name == name);
+            let object = own.filter_map(|region| region.object.as_deref()).next();
+            let object = object.unwrap_or(name);
+            match objects.iter_mut().find(|(known, ..)| *known == object) {
+                Some((_, all, names)) => {
+                    *all = Bytes(all.get().saturating_add(bytes.get()));
+                    names.push(name);
+                }
+                None => objects.push((object, bytes, vec![name])),
+            }
+        }
+        objects
     }
 
     /// The region in which a real program keeps its data: the largest. Its elements are the records, and its skew is that

@@ -194,6 +194,7 @@ fn region(of: Population, phase: usize, r: usize, dice: &mut Dice) -> Region {
             _ => 0.0,
         },
         indexed_by: None,
+        object: None,
         mispredicted: match order {
             _ if points && dice.unit() < 0.4 => dice.between(0.02, 0.4),
             _ => 0.0,

@@ -113,7 +113,7 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
     only(
         table,
         REGION_KEYS,
-        &["name", "order", "within", "indexed_by"],
+        &["name", "object", "order", "within", "indexed_by"],
     );
     let number = |key| number(table, REGION_KEYS, key);
     let order = (table.need("order", "\"random\"")).and_then(|f| f.word(&Order::ALL, Order::name));
@@ -122,6 +122,7 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
     let order = order?;
     let region = Region {
         name: text(table, "name").unwrap_or_else(|| format!("r{}", index + 1)),
+        object: text(table, "object"),
         bytes: Bytes(bytes? as u64),
         order,
         share: number("share").unwrap_or(1.0),

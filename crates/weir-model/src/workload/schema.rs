@@ -42,7 +42,7 @@ pub const PHASE_KEYS: &[Key] = keys! {
     "mispredicts": Share 0.0 to 100.0, Defaulted, "5", "Branches predicted wrong in a thousand instructions, without those in `regions`; what they cost while everything hits is in `cpi`. 0 unless given.";
 };
 
-/// Keys of one of a phase's `regions`, besides `name`, `order`, `within` and `indexed_by`.
+/// Keys of one of a phase's `regions`, besides `name`, `object`, `order`, `within` and `indexed_by`.
 pub const REGION_KEYS: &[Key] = keys! {
     "bytes": Size 64 to 1125899906842624.0, Required, "4 GiB", "Its size, of all threads together.";
     "share": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the phase's accesses; of several regions they are taken in proportion. 1 unless given.";

@@ -107,6 +107,9 @@ fn keys(region: &Region) -> String {
         format!("share = {}", region.share),
         format!("element = {}", size(region.element)),
     ];
+    if let Some(object) = &region.object {
+        keys.insert(1, format!("object = {}", quoted(object)));
+    }
     if !region.within.is_sequential() {
         keys.push(format!("within = \"{}\"", region.within));
     }

@@ -21,6 +21,8 @@ use crate::progress::Progress;
 
 /// The words of the command.
 pub const VERB: &str = "workload import";
+/// Core cycles of an instruction that are assumed.
+const CPI: f64 = 0.5;
 /// Ends of names that say how a trace is kept and not what it is of.
 const ENDS: [&str; 12] = [
     "gz",
@@ -44,7 +46,7 @@ pub struct Description {
     #[arg(short, long, value_name = "FILE")]
     pub out: Option<PathBuf>,
     /// Core cycles of an instruction while everything hits L1, which no trace has.
-    #[arg(long, value_name = "CYCLES", default_value_t = 0.5, value_parser = cpi)]
+    #[arg(long, value_name = "CYCLES", default_value_t = CPI, value_parser = cpi)]
     pub cpi: f64,
 }
 
@@ -134,16 +136,28 @@ fn name_of(path: &Path) -> String {
     }
 }
 
+impl Default for Description {
+    fn default() -> Self {
+        Self {
+            out: None,
+            cpi: CPI,
+        }
+    }
+}
+
 impl Description {
+    /// The file, by default named after what is described.
+    pub fn path(&self, of: &Path) -> PathBuf {
+        let named = || PathBuf::from(format!("{}.toml", name_of(of)));
+        self.out.clone().unwrap_or_else(named)
+    }
+
     /// The file that is written, whose name is the workload's.
     ///
     /// # Errors
     /// It cannot be written, or would replace a file that was not named.
     pub fn file(&self, of: &Path) -> Result<PathBuf> {
-        let file = match &self.out {
-            Some(file) => file.clone(),
-            None => PathBuf::from(format!("{}.toml", name_of(of))),
-        };
+        let file = self.path(of);
         if self.out.is_none() && file.exists() {
             return Err(Failure::request(format!(
                 "{} is there already; name it with -o to replace it",
@@ -224,6 +238,7 @@ pub fn write(
         has_instructions: read.decoder.has_instructions() && read.watch.instructions() > 0,
         has_dependences: read.decoder.has_dependences(),
         cpi: asked.cpi,
+        mappings: read.mappings.clone(),
     };
     let described = |phases| {
         describe(&read.watch, &origin, phases)

@@ -190,6 +190,9 @@ fn share(of: f64) -> String {
 /// Other properties of a region, if they differ from the defaults.
 fn more(region: &Region) -> String {
     let mut parts = vec![format!("{} each", region.element)];
+    if let Some(object) = &region.object {
+        parts.push(format!("of {object}"));
+    }
     if region.modifies > 0.0 {
         parts.push(format!("{} stored to after", share(region.modifies)));
     }

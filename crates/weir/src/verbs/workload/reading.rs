@@ -3,6 +3,7 @@
 use std::io::Read as _;
 
 use weir_trace::decode::guess;
+use weir_trace::mappings::Mappings;
 use weir_trace::{Decoder, Format, Watch};
 
 use super::source::Source;
@@ -28,6 +29,8 @@ pub struct Read {
     pub decoder: Decoder,
     /// The share of its bytes that was looked at.
     pub looked_at: f64,
+    /// Files that the program had mapped, as far as they are known.
+    pub mappings: Mappings,
     /// What makes the description less than trustworthy.
     pub warnings: Vec<String>,
 }
@@ -179,6 +182,7 @@ impl Reading<'_> {
             watch,
             decoder,
             looked_at: looked_at.min(1.0),
+            mappings: Mappings::default(),
             warnings,
         })
     }

@@ -1,7 +1,7 @@
 //! `weir workload record`: a description of a command, from its accesses while it runs under a tracer.
 
 use std::io::Read as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -10,9 +10,10 @@ use weir_linux::piped::{Piped, ask_to_end};
 use weir_linux::tracer::{Tracer, find, folder};
 use weir_model::units::Nanos;
 use weir_trace::Format;
+use weir_trace::mappings::Mappings;
 
 use super::import::{Description, share, write};
-use super::reading::Reading;
+use super::reading::{Read, Reading};
 use super::source::Source;
 use crate::context::{Context, say};
 use crate::counting::on_this_host;
@@ -22,7 +23,7 @@ use crate::output::seconds;
 
 /// The words of the command.
 pub const VERB: &str = "workload record";
-/// The time between two looks at a stop request.
+/// The time between two looks at a stop request, and at what the command has mapped.
 const LOOK: Duration = Duration::from_millis(50);
 /// How long a command has to end when it is asked to.
 const GRACE: Duration = Duration::from_secs(2);
@@ -70,6 +71,42 @@ pub struct Args {
     description: Description,
 }
 
+impl Args {
+    /// How `weir workload record` records a command where nothing else is asked for.
+    pub fn of(command: &[String], lasts: Option<Nanos>, out: Option<PathBuf>) -> Self {
+        Self {
+            command: command.to_vec(),
+            lasts,
+            with: None,
+            share: 1.0,
+            time_first: false,
+            children: false,
+            description: Description {
+                out,
+                ..Description::default()
+            },
+        }
+    }
+
+    /// The name of the command.
+    fn name(&self) -> &str {
+        self.command.first().map_or("", String::as_str)
+    }
+
+    /// The file that has the description.
+    pub fn file(&self) -> PathBuf {
+        self.description.path(Path::new(self.name()))
+    }
+
+    /// Runs the command and describes it: the file.
+    ///
+    /// # Errors
+    /// No tracer is installed, the command cannot be started, or nothing was seen of it.
+    pub fn described(&self, context: &Context) -> Result<PathBuf> {
+        described(self, context)
+    }
+}
+
 fn tracer(text: &str) -> std::result::Result<Tracer, String> {
     let names: Vec<&str> = Tracer::ALL.iter().map(|tracer| tracer.name()).collect();
     Tracer::named(text).ok_or_else(|| format!("it is one of {}", names.join(", ")))
@@ -90,13 +127,17 @@ fn chosen(args: &Args) -> Result<Tracer> {
     }
 }
 
-/// Runs a command and describes it.
+/// Runs a command of this host and describes it.
 ///
 /// # Errors
-/// No tracer is installed, the command cannot be started, or nothing was seen of it.
+/// As [`Args::described`].
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     on_this_host(context, "weir workload record")?;
-    let name = args.command.first().map_or("", String::as_str);
+    described(args, context).map(drop)
+}
+
+fn described(args: &Args, context: &Context) -> Result<PathBuf> {
+    let name = args.name();
     let keeping = Keeping::begin(context, VERB)?;
     let file = args.description.file(Path::new(name))?;
     let with = chosen(args)?;
@@ -127,7 +168,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let (ended, ends) = channel::<()>();
     let read = std::thread::scope(|scope| {
-        scope.spawn(move || {
+        let watching = scope.spawn(move || {
+            let mut mappings = Mappings::default();
             let began = Instant::now();
             let limit = args
                 .lasts
@@ -136,6 +178,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 || context.stop.requested() || limit.is_some_and(|limit| began.elapsed() >= limit);
             let mut asked: Option<Instant> = None;
             while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                // Both tracers leave addresses as they are, so that the maps of their process are those of the command.
+                if let Ok(maps) = std::fs::read_to_string(format!("/proc/{process}/maps")) {
+                    mappings.read(&maps);
+                }
                 match asked {
                     None if is_over() => {
                         ask_to_end(process, false);
@@ -145,10 +191,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                     _ => {}
                 }
             }
+            mappings
         });
         let read = reading.run(Source::of_tracer(tracer));
         drop(ended);
-        read
+        // Without them parts have numbers for names.
+        let mappings = watching.join().unwrap_or_default();
+        read.map(|read| Read { mappings, ..read })
     })?;
     if read.watch.accesses() == 0 {
         return Err(Failure::request(format!(
@@ -165,7 +214,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             "stopped: {} is of what was seen until then",
             file.display()
         ))),
-        false => Ok(()),
+        false => Ok(file),
     }
 }
 

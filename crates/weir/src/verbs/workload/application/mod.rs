@@ -67,6 +67,11 @@ pub fn run(
             "--no-prefetch is of a model: the prefetchers of this host are switched for all that runs on it",
         ));
     }
+    if !args.place.is_empty() {
+        return Err(Failure::request(
+            "--place is of a model: what a program of this host has in its memory is not known by object",
+        ));
+    }
     if !needs.threads && args.threads.is_some_and(|threads| threads > 1) {
         return Err(Failure::request(format!(
             "{application} works on one thread; leave --threads out"

@@ -1,0 +1,106 @@
+//! Which files a process has mapped, so that parts of its memory have names.
+
+/// Files that a process has mapped, by address.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Mappings {
+    /// The first address, the first behind, and the name; without overlaps, by address.
+    all: Vec<(u64, u64, String)>,
+}
+
+/// Characters of a name of a region.
+const LONGEST: usize = 40;
+
+impl Mappings {
+    /// Notes a mapping, in place of what was at its addresses before.
+    pub fn add(&mut self, from: u64, to: u64, name: &str) {
+        let is_known = |one: &(u64, u64, String)| one.0 <= from && to <= one.1 && one.2 == name;
+        if from >= to || self.all.iter().any(is_known) {
+            return;
+        }
+        let mut kept = Vec::with_capacity(self.all.len() + 2);
+        for (begin, end, old) in self.all.drain(..) {
+            if begin < from.min(end) {
+                kept.push((begin, from.min(end), old.clone()));
+            }
+            if to.max(begin) < end {
+                kept.push((to.max(begin), end, old));
+            }
+        }
+        kept.push((from, to, name.to_owned()));
+        kept.sort_unstable_by_key(|one| one.0);
+        self.all = kept;
+    }
+
+    /// Notes the files of `/proc/PID/maps` (proc(5)).
+    pub fn read(&mut self, maps: &str) {
+        for line in maps.lines() {
+            let mut words = line.split_ascii_whitespace();
+            let (Some(range), Some(path)) = (words.next(), words.nth(4)) else {
+                continue;
+            };
+            let hex = |text| u64::from_str_radix(text, 16).ok();
+            let ends = range.split_once('-');
+            if let Some((Some(from), Some(to))) = ends.map(|(from, to)| (hex(from), hex(to)))
+                && !path.starts_with('[')
+            {
+                self.add(from, to, &region_name(path));
+            }
+        }
+    }
+
+    /// What is mapped at an address.
+    pub fn at(&self, address: u64) -> Option<&str> {
+        let after = self.all.partition_point(|one| one.0 <= address);
+        let (_, to, name) = self.all.get(after.checked_sub(1)?)?;
+        (address < *to).then_some(name)
+    }
+}
+
+/// The name of a file as the name of a region: letters, digits, dots, dashes.
+fn region_name(path: &str) -> String {
+    let file = path.rsplit('/').next().unwrap_or(path);
+    let file = file.strip_prefix("memfd:").unwrap_or(file);
+    let plain = |c: char| match c {
+        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '_' => c,
+        _ => '-',
+    };
+    let name: String = file.chars().map(plain).take(LONGEST).collect();
+    match name.trim_matches('-') {
+        "" => "file".into(),
+        name => name.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn the_last_mapping_of_an_address_names_it(maps in prop::collection::vec((0_u64..60, 1_u64..20, 0_u8..4), 0..30)) {
+            let mut all = Mappings::default();
+            for (from, length, name) in &maps {
+                all.add(*from, from + length, &name.to_string());
+            }
+            for address in 0..80 {
+                let last = maps.iter().rev().find(|(from, length, _)| (*from..from + length).contains(&address));
+                prop_assert_eq!(all.at(address), last.map(|(_, _, name)| name.to_string()).as_deref());
+            }
+        }
+    }
+
+    #[test]
+    fn files_of_a_process_are_named() {
+        let mut all = Mappings::default();
+        all.read(
+            "7f00-7f20 r--p 00000000 00:1f 12 /dev/shm/main store.arrow\n\
+             7f20-7f30 rw-p 00000000 00:00 0\n7f40-7f50 rw-p 00000000 00:00 0 [heap]\n\
+             8000-9000 rw-s 00000000 00:05 3 /memfd:pool (deleted)\nnonsense\n",
+        );
+        assert_eq!(
+            [0x7f00, 0x7f20, 0x7f40, 0x8fff].map(|at| all.at(at)),
+            [Some("main"), None, None, Some("pool")]
+        );
+    }
+}
