@@ -10,7 +10,8 @@
 //! | [`figure`] | the record | a figure, its interval, its limit by theory |
 //! | [`verdict`] | the points | what they mean, in words |
 //!
-//! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs.
+//! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs,
+//! [`offload`] threads on two tiers that share an operator's data.
 //! [`run_rounds`] measures a plan several times and says how the repetitions agree ([`steadiness`]). [`reproduce`]
 //! does the same for published figures.
 //!
@@ -26,6 +27,7 @@ pub mod fit;
 pub mod grouped;
 pub mod interplay;
 pub mod lab;
+pub mod offload;
 pub mod plan;
 pub mod record;
 pub mod reproduce;

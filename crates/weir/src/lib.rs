@@ -39,6 +39,7 @@ use clap::{CommandFactory, Parser};
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::fit::Fit;
+use weir_lab::offload::Offload;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
@@ -168,6 +169,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | ProfileModel::VERB
             | Advise::VERB
             | AdviseObjects::VERB
+            | Offload::VERB
             | Population::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"

@@ -13,6 +13,7 @@ use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::fit::{Fit, Fitted};
 use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
+use weir_lab::offload::{Offload, Offloaded};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
 use weir_lab::view::View;
@@ -81,6 +82,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Predictions>(Predict::VERB),
     Reader::of::<Tuned>(Interleave::VERB),
     Reader::of::<PlaceAdvice>(AdviseObjects::VERB),
+    Reader::of::<Offloaded>(Offload::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
 use weir_insight::studies::place::AdviseObjects;
+use weir_lab::offload::Offload;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
 use weir_linux::topology::HostView;
 use weir_model::machine::{Identity, MachineError, MachineKind};
@@ -15,12 +16,13 @@ use weir_model::units::Bytes;
 
 use crate::context::{Context, Format, say};
 use crate::documents::{NodePages, PlaceDocument, PlaceStep};
+use crate::driver;
 use crate::failure::{Failure, Result};
-use crate::machine::HOST;
+use crate::machine::{self, HOST};
 use crate::nodes::{all_here, node_of};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};
 use crate::store::RunId;
-use crate::system;
+use crate::{studies, system};
 
 /// The interval at which a held placement checks for a stop request.
 const LOOK: Duration = Duration::from_millis(50);
@@ -32,6 +34,7 @@ const LOOK: Duration = Duration::from_millis(50);
     after_help = "\
 Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a   which objects may live there
+  weir place offload --on emr2s+cxl-a            which share, with threads there
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0
@@ -68,6 +71,8 @@ pub struct Args {
 enum What {
     /// Say which objects of a workload may live on a slower tier, and what that costs.
     Advise(Box<AdviseObjects>),
+    /// Say how much of an operator's data may be on a slower tier, with threads of its own there.
+    Offload(Box<Offload>),
 }
 
 /// Who places pages.
@@ -126,6 +131,9 @@ impl FromStr for Weighted {
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         Some(What::Advise(study)) => advise::resume(study, context, run),
+        Some(What::Offload(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
         None => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -137,8 +145,13 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 /// # Errors
 /// There is no such tier or no free memory on it, the kernel refused, or a page is on another node.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    if let Some(What::Advise(study)) = &args.what {
-        return advise::run(study, context);
+    match &args.what {
+        Some(What::Advise(study)) => return advise::run(study, context),
+        Some(What::Offload(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        None => {}
     }
     let system = system::find(&context.global.on)?.filter(|system| !system.is_recorded());
     let system = system.ok_or_else(|| {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use weir_insight::studies::place::AdviseObjects;
 use weir_lab::interplay::{Interplay, Matrix};
+use weir_lab::offload::Offload;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::workload::RunAlone;
 use weir_lab::{Outcome as _, Study as _};
@@ -74,6 +75,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         predict::VERB,
         tune::VERB,
         AdviseObjects::VERB,
+        Offload::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,
