@@ -96,10 +96,14 @@ pub fn shoot_and_sweep(
         }))
 }
 
-/// Every twentieth share up to two thirds, and all: nothing is best on a tier that is slower than local memory
-/// with more than that there.
+/// Every twentieth share up to a quarter, every tenth up to two thirds, and all: nothing is best on a tier that is
+/// slower than local memory with more than that there, and run times change little between large shares.
 fn swept_shares() -> Vec<Weights> {
     let mut all = shares(ROUND);
-    all.retain(|weights| weights.slow <= 2 * weights.local || weights.local == 0);
+    all.retain(|weights| match weights {
+        Weights { local: 0, .. } => true,
+        Weights { slow, .. } if *slow <= ROUND / 4 => true,
+        Weights { local, slow } => *slow <= 2 * local && slow % 2 == 0,
+    });
     all
 }

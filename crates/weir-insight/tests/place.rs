@@ -164,7 +164,7 @@ fn regret(simulated: &Simulated, seed: u64) -> (f64, f64, f64) {
 /// How many programs are drawn; `WEIR_PROGRAMS` says another number than that of CI.
 fn programs() -> u64 {
     let said = std::env::var("WEIR_PROGRAMS").ok();
-    said.and_then(|n| n.parse().ok()).unwrap_or(16)
+    said.and_then(|n| n.parse().ok()).unwrap_or(10)
 }
 
 #[test]

@@ -170,7 +170,9 @@ impl Study for Offload {
             })
             .collect();
         let shares = match self.share.as_slice() {
-            [] => [0.5, 1.0, 2.0].map(|times| tenths(100.0 * ratio * times)).to_vec(),
+            [] => [0.5, 1.0, 2.0]
+                .map(|times| tenths(100.0 * ratio * times))
+                .to_vec(),
             shares => shares.to_vec(),
         };
         let cell = |share_pct: f64, pair: &Pair| Cell {

@@ -100,7 +100,7 @@ fn wait_for(process: u32) -> Option<i32> {
 
 /// When a process or thread began, in clock ticks since the machine started (proc(5), field 22 of `stat`);
 /// `None` if there is none. The second field may contain anything in its brackets.
-pub(crate) fn started(root: &Root, id: u32) -> Option<u64> {
+pub fn started(root: &Root, id: u32) -> Option<u64> {
     let stat = root.text(&format!("/proc/{id}/stat"));
     let (_, rest) = stat.known()?.rsplit_once(')')?;
     rest.split_whitespace().nth(19)?.parse().ok()

@@ -8,12 +8,13 @@ use weir_model::workload::{Order, Phase, Region, Within, Workload};
 
 use crate::candidates::{Context, Described, chosen, is_l1};
 use crate::fit::{Component, Times};
+use crate::granule::Granule;
 use crate::l1;
 use crate::mappings::Mappings;
 use crate::origins::Origins;
 use crate::regions::{MOST, Part, parts};
 use crate::segments::Segment;
-use crate::watch::{INTERVAL, Watch};
+use crate::watch::{INTERVAL, REACH, REACH_OF_ACCESSES, Watch};
 
 /// Sizes of caches, in lines, whose misses a description should have: 1, 8 and 32 MiB.
 pub const CACHES: [u64; 3] = [1 << 14, 1 << 17, 1 << 19];
@@ -207,6 +208,7 @@ impl Made {
         if accesses < 1.0 {
             return;
         }
+        let usual = usual(segment, parts);
         let mut regions = Vec::new();
         let mut of = Vec::new();
         for (n, d) in &described {
@@ -216,7 +218,7 @@ impl Made {
                 if !self.of.iter().any(|(known, _)| *known == name) {
                     self.of.push((name.clone(), *n));
                 }
-                let mut region = region(name, d, component, accesses);
+                let mut region = region(name, d, component, (&parts[*n], usual), accesses);
                 let object = parts[*n].file.as_ref().unwrap_or(&names[*n]);
                 region.object = (*object != region.name).then(|| object.clone());
                 regions.push(region);
@@ -295,7 +297,34 @@ fn names(parts: &[Part]) -> Vec<String> {
     all
 }
 
-fn region(name: String, d: &Described, component: &Component, accesses: f64) -> Region {
+/// Lines of a cache beyond which misses of one burst are worth telling.
+const FAR: f64 = (1 << 14) as f64;
+/// Lines that a core asks memory for at once, at most (Golden Cove: 16 fill buffers of L1).
+const AT_ONCE: u64 = 16;
+
+/// Lines that are jumped to at once: of those that came before each within the reach of a core, the ones beyond what would
+/// come if all were apart alike. A line of a burst is preceded by half of it in the mean.
+fn burst(noted: &Granule, usual: f64) -> u64 {
+    let before = noted.before / noted.far.max(1.0) - usual;
+    ((1.0 + 2.0 * before.max(0.0)).round() as u64).clamp(1, AT_ONCE)
+}
+
+/// Jumps to far lines within the reach of a core, if all are apart alike.
+fn usual(segment: &Segment, parts: &[Part]) -> f64 {
+    let far: f64 = parts.iter().map(|part| part.all.far).sum();
+    match segment.instructions {
+        0 => far / segment.accesses.max(1) as f64 * REACH_OF_ACCESSES as f64,
+        counted => far / counted as f64 * REACH as f64,
+    }
+}
+
+fn region(
+    name: String,
+    d: &Described,
+    component: &Component,
+    (part, usual): (&Part, f64),
+    accesses: f64,
+) -> Region {
     // A run has a line on each step; everything else lies side by side.
     let order = if component.run { d.run } else { d.order };
     let bytes = match order.is_run() && d.order.is_run() {
@@ -307,6 +336,21 @@ fn region(name: String, d: &Described, component: &Component, accesses: f64) -> 
         (true, false) => (d.element.max(LINE_BYTES), d.element.max(LINE_BYTES)),
         (true, true) => (d.element, d.stride),
         (false, _) => (d.element, d.element),
+    };
+    let burst = match order {
+        Order::Random | Order::Cycle if element <= LINE_BYTES && component.lines > FAR => {
+            burst(&part.all, usual)
+        }
+        _ => 1,
+    };
+    // A burst is an element whose lines are found one by one. Only elements of one line are modified.
+    let (element, stride, within) = match burst > 1 {
+        true => (burst * LINE_BYTES, burst * LINE_BYTES, Within::Random),
+        false => (element, stride, Within::Sequential),
+    };
+    let (stores, modifies) = match burst > 1 {
+        true => ((d.stores + (1.0 - d.stores) * d.modifies).min(1.0), 0.0),
+        false => (d.stores, d.modifies),
     };
     let unit = if bytes > 1e6 {
         4096.0
@@ -320,10 +364,10 @@ fn region(name: String, d: &Described, component: &Component, accesses: f64) -> 
         order,
         share: rounded(component.visits * d.each / accesses, 4).min(1.0),
         element: Bytes(element),
-        within: Within::Sequential,
+        within,
         stride: Bytes(stride),
-        stores: rounded(d.stores, 3).min(1.0),
-        modifies: rounded(d.modifies, 3).min(1.0),
+        stores: rounded(stores, 3).min(1.0),
+        modifies: rounded(modifies, 3).min(1.0),
         non_temporal: 0.0,
         streams: 1,
         skew: if order == Order::Zipf {

@@ -37,6 +37,10 @@ pub struct Granule {
     pub steps: u64,
     /// Visits whose address was loaded.
     pub loaded: u64,
+    /// Jumps to lines that a megabyte of cache has not, weighted, and those of them that came before each within the
+    /// reach of a core, weighted likewise.
+    pub far: f64,
+    pub before: f64,
     /// Lines that were used first, weighted.
     pub first: f64,
     /// Accesses beyond L1 by the time since the last use of their line, weighted.
@@ -56,6 +60,8 @@ impl Default for Granule {
             follows: 0,
             steps: 0,
             loaded: 0,
+            far: 0.0,
+            before: 0.0,
             first: 0.0,
             times: [0.0; TIMES],
         }
@@ -98,6 +104,8 @@ impl Granule {
         self.follows += other.follows;
         self.steps += other.steps;
         self.loaded += other.loaded;
+        self.far += other.far;
+        self.before += other.before;
         self.first += other.first;
         for (mine, theirs) in self.times.iter_mut().zip(other.times) {
             *mine += theirs;

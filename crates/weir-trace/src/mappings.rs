@@ -85,7 +85,8 @@ mod tests {
             }
             for address in 0..80 {
                 let last = maps.iter().rev().find(|(from, length, _)| (*from..from + length).contains(&address));
-                prop_assert_eq!(all.at(address), last.map(|(_, _, name)| name.to_string()).as_deref());
+                let last = last.map(|(_, _, name)| name.to_string());
+                prop_assert_eq!(all.at(address), last.as_deref());
             }
         }
     }

@@ -1,5 +1,7 @@
 //! Everything that is noted of a stream of accesses.
 
+use std::collections::VecDeque;
+
 use weir_model::units::LINE_BYTES;
 
 use crate::access::{Access, Sink};
@@ -26,6 +28,13 @@ const STEADY: f64 = 0.01;
 /// Uses beyond L1 after which that can be said.
 const ENOUGH: f64 = 16_384.0;
 
+/// Lines of a cache beyond which a line is far.
+const FAR: u64 = 1 << 14;
+/// Instructions that a core has under way (Golden Cove: a reorder buffer of 512).
+pub const REACH: u64 = 512;
+/// The same in accesses, where instructions are not counted.
+pub const REACH_OF_ACCESSES: u64 = 150;
+
 /// A thread, with a cache of its own.
 #[derive(Debug)]
 struct Thread {
@@ -33,15 +42,42 @@ struct Thread {
     l1: L1,
     accesses: u64,
     since: u64,
+    instructions: u64,
+    /// When it last jumped to far lines, and how many others each stands for.
+    jumps: VecDeque<(u64, f64)>,
 }
 
 impl Thread {
+    /// Notes a jump to a far line; those that came before it within the reach of a core.
+    fn jump(&mut self, now: u64, weight: f64, loaded: bool) -> f64 {
+        let (at, reach) = match self.instructions {
+            0 => (now, REACH_OF_ACCESSES),
+            counted => (counted, REACH),
+        };
+        while self
+            .jumps
+            .front()
+            .is_some_and(|(then, _)| then + reach < at)
+        {
+            self.jumps.pop_front();
+        }
+        // What waits for an address overlaps with nothing before it.
+        if loaded {
+            return 0.0;
+        }
+        let before = self.jumps.iter().map(|(_, weight)| weight).sum();
+        self.jumps.push_back((at, weight));
+        before
+    }
+
     fn new(id: u64) -> Self {
         Self {
             id,
             l1: L1::new(),
             accesses: 0,
             since: 0,
+            instructions: 0,
+            jumps: VecDeque::new(),
         }
     }
 }
@@ -275,6 +311,15 @@ impl Watch {
             self.here.origins.note(address, from);
         }
         let granule = self.here.granules.at(address);
+        if let Some(used) = used
+            && step == 0
+            && used.distance.is_none_or(|distance| distance >= FAR)
+        {
+            let thread = &mut self.threads[self.thread];
+            let before = thread.jump(now, used.weight, access.from.is_some());
+            granule.far += used.weight;
+            granule.before += before * used.weight;
+        }
         granule.visits += 1;
         granule.loaded += u64::from(access.from.is_some());
         if step > 0 {
@@ -294,6 +339,7 @@ impl Sink for Watch {
     fn instructions(&mut self, count: u64) {
         self.instructions[usize::from(self.warm)] += count;
         self.here.instructions += count;
+        self.threads[self.thread].instructions += count;
     }
 
     fn thread(&mut self, id: u64) {

@@ -250,6 +250,31 @@ fn popular_lines() {
     );
 }
 
+/// Bursts of far lines, with long stretches of other work between them.
+fn bursts(lines: u64) -> Workload {
+    let mut watch = Watch::new();
+    for index in 0..3_000_000_u64 {
+        let within = index % lines;
+        Sink::instructions(&mut watch, if within == 0 { 1000 * lines } else { 10 });
+        watch.access(Access {
+            address: 0x10_0000_0000 + hash(index) % (1 << 21) * 64,
+            bytes: 8,
+            store: false,
+            from: None,
+        });
+    }
+    describe(&watch, &origin(), true).unwrap().workload
+}
+
+#[test]
+fn lines_that_are_jumped_to_at_once() {
+    let element = |lines| bursts(lines).phases[0].regions[0].element.get();
+    assert_eq!(element(8), 8 * 64);
+    assert_eq!(element(4), 4 * 64);
+    // One by one there is nothing to overlap.
+    assert_eq!(element(1), 8);
+}
+
 #[test]
 fn addresses_that_are_loaded() {
     let mut watch = Watch::new();

@@ -9,11 +9,13 @@ use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 use weir_model::workload::{Application, Workload};
 
+use crate::verbs::place::{apply::PlaceApplied, objects::ProcessMemory};
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
 use weir_lab::fit::Fitted;
 use weir_lab::interplay::{Matrix, ProgramTable};
+use weir_lab::offload::Offloaded;
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::workload::WorkloadCost;
@@ -454,6 +456,9 @@ kinds! {
     Of<Predictions> => "weir predict",
     Of<Tuned> => "weir tune interleave",
     Of<PlaceAdvice> => "weir place advise",
+    Of<Offloaded> => "weir place offload",
+    Of<ProcessMemory> => "weir place objects",
+    Of<PlaceApplied> => "weir place apply, restore",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
     Of<Simulated> => "weir tier simulate",
     Of<Tiered> => "weir tier run",

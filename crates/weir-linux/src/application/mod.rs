@@ -8,6 +8,7 @@
 pub mod client;
 #[cfg(test)]
 mod client_tests;
+mod columns;
 mod connection;
 mod embedding;
 mod folder;

@@ -6,7 +6,7 @@ use weir_model::capability::Unavailable;
 use weir_model::units::Bytes;
 
 use super::folder;
-use crate::memory::base_page;
+use crate::memory::numa_maps::on_nodes;
 use crate::root::Root;
 
 /// The most of a list of mappings that is read.
@@ -87,12 +87,6 @@ fn is_shared(file: &str) -> bool {
 fn own_and_shared(text: &str) -> (Nodes, Nodes) {
     let (mut own, mut shared) = (Nodes::new(), Nodes::new());
     for line in text.lines() {
-        let number = |wanted: &str| {
-            let found = line
-                .split_whitespace()
-                .find_map(|word| word.strip_prefix(wanted));
-            found.and_then(|value| value.parse::<u64>().ok())
-        };
         let file = line
             .split_whitespace()
             .find_map(|word| word.strip_prefix("file="));
@@ -101,17 +95,9 @@ fn own_and_shared(text: &str) -> (Nodes, Nodes) {
             Some(file) if is_shared(file) => &mut shared,
             Some(_) => continue,
         };
-        let page =
-            number("kernelpagesize_kB=").map_or(base_page() as u64, |kib| kib.saturating_mul(1024));
-        for word in line.split_whitespace() {
-            let on = word.strip_prefix('N').and_then(|rest| rest.split_once('='));
-            let Some((Ok(node), Ok(pages))) =
-                on.map(|(node, pages)| (node.parse::<u32>(), pages.parse::<u64>()))
-            else {
-                continue;
-            };
-            let bytes = nodes.entry(node).or_insert(Bytes(0));
-            *bytes = Bytes(bytes.get().saturating_add(pages.saturating_mul(page)));
+        for (node, bytes) in on_nodes(line) {
+            let sum = nodes.entry(node).or_insert(Bytes(0));
+            *sum = Bytes(sum.get().saturating_add(bytes.get()));
         }
     }
     (own, shared)

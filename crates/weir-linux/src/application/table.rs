@@ -9,7 +9,7 @@ use weir_model::workload::{Application, RealProgram};
 use super::kernel::{Given, Told};
 use super::program::Task;
 use super::server::{self, Served};
-use super::{Trouble, embedding, graph, neighbours, services, shuffle};
+use super::{Trouble, columns, embedding, graph, neighbours, services, shuffle};
 
 /// How an application runs.
 #[derive(Debug, Clone, Copy)]
@@ -86,6 +86,7 @@ table! {
     Embedding: Own(embedding::run), OWN, ONE, lasts false, threads true;
     Neighbours: Own(neighbours::run), OWN, ONE, lasts false, threads true;
     Shuffle: Own(shuffle::run), OWN, (0, 2), lasts false, threads true;
+    Columns: Own(columns::run), OWN, ONE, lasts false, threads true;
     Services: Own(services::run), OWN, ONE, lasts true, threads true;
 }
 

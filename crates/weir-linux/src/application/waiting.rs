@@ -8,7 +8,7 @@ use super::Trouble;
 /// Waits until one of these has something, for so long at most.
 pub(super) fn poll(waits: &mut [libc::pollfd], longest: Duration) -> Result<(), Trouble> {
     let time = libc::timespec {
-        tv_sec: longest.as_secs() as libc::time_t,
+        tv_sec: longest.as_secs() as _,
         tv_nsec: longest.subsec_nanos() as _,
     };
     // SAFETY: the kernel reads and writes as many entries as the slice has, and reads the time; the mask is absent.

@@ -3,6 +3,8 @@
 mod address_range;
 mod free_memory;
 mod moves;
+pub(crate) mod numa_maps;
+pub mod objects;
 mod policy;
 mod program;
 mod smaps;
@@ -20,6 +22,7 @@ use weir_model::units::Bytes;
 pub use address_range::AddressRange;
 pub use free_memory::{FreeMemory, free_memory};
 pub use moves::Mover;
+pub use objects::ProcessObject;
 pub use policy::Policy;
 pub use program::{ProgramPages, ProgramPolicy};
 pub use trial::{KernelPolicy, PlacementCheck, Trial};

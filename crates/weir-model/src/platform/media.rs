@@ -8,6 +8,7 @@ crate::named! {
     pub enum Media {
         Ddr3_1600 = "ddr3-1600",
         Ddr3_1866 = "ddr3-1866",
+        Ddr4_1333 = "ddr4-1333",
         Ddr4_2400 = "ddr4-2400",
         Ddr4_2666 = "ddr4-2666",
         Ddr4_2933 = "ddr4-2933",
@@ -70,6 +71,8 @@ impl Media {
             // 11-11-11 and 13-13-13, the bins of registered modules.
             Media::Ddr3_1600 => ddr3(1.6, 13.75, 35.0, 30.0),
             Media::Ddr3_1866 => ddr3(1.866, 13.91, 34.0, 27.0),
+            // Below the lowest bin, as slow logic drives it: 9 clocks of 1.5 ns, the least that the grade has.
+            Media::Ddr4_1333 => ddr4(1.333, 13.5),
             Media::Ddr4_2400 => ddr4(2.4, 14.2),
             Media::Ddr4_2666 => ddr4(2.666, 14.25),
             Media::Ddr4_2933 => ddr4(2.933, 14.32),

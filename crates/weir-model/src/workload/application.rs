@@ -43,6 +43,8 @@ crate::named! {
         Neighbours = "neighbours",
         /// A shuffle as of Spark, Weir's own program.
         Shuffle = "shuffle",
+        /// Operators of a column store, Weir's own program.
+        Columns = "columns",
         /// A chain of services that wait for each other, Weir's own program.
         Services = "services",
     }
@@ -64,6 +66,7 @@ impl Application {
             Self::Llama => &["decode", "prefill"],
             Self::Files => &["fileserver", "varmail"],
             Self::PageRank | Self::Bfs | Self::Cc | Self::Bc | Self::Tc => &["kron", "uniform"],
+            Self::Columns => &["scan", "build", "probe", "sort", "group", "merge", "lookup"],
             _ => &["usual"],
         }
     }

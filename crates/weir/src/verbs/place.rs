@@ -1,6 +1,8 @@
 //! `weir place`: puts memory on tiers by a policy, and checks whether the kernel placed it as requested.
 
 mod advise;
+pub mod apply;
+pub mod objects;
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
@@ -34,6 +36,8 @@ const LOOK: Duration = Duration::from_millis(50);
     after_help = "\
 Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a   which objects may live there
+  weir place objects --pid 4711                  what a process has where
+  weir place apply --pid 4711 heap=cxl0
   weir place offload --on emr2s+cxl-a            which share, with threads there
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
@@ -71,6 +75,12 @@ pub struct Args {
 enum What {
     /// Say which objects of a workload may live on a slower tier, and what that costs.
     Advise(Box<AdviseObjects>),
+    /// Show what a process of this host has in its memory, and on which tiers.
+    Objects(objects::Args),
+    /// Move objects of a process of this host to tiers.
+    Apply(apply::Args),
+    /// Move objects back to where they were.
+    Restore(apply::RestoreArgs),
     /// Say how much of an operator's data may be on a slower tier, with threads of its own there.
     Offload(Box<Offload>),
 }
@@ -134,7 +144,7 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         Some(What::Offload(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
-        None => Err(Failure::request(
+        _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
     }
@@ -147,6 +157,9 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
         Some(What::Advise(study)) => return advise::run(study, context),
+        Some(What::Objects(args)) => return objects::run(args, context),
+        Some(What::Apply(args)) => return apply::run(args, context),
+        Some(What::Restore(args)) => return apply::restore(args, context),
         Some(What::Offload(study)) => {
             let chosen = machine::choose(&context.global.on)?;
             return studies::complete(context, &chosen, &**study);

@@ -6,6 +6,7 @@ mod interplay;
 mod memo;
 mod micro23;
 mod miku;
+mod sap;
 mod supmario;
 
 use crate::reproduce::rule::Rule;
@@ -30,6 +31,8 @@ const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of al
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
 const OCCUPANCY: &str = "needs the cache's occupancy by tenant";
+const TRANSACTIONS: &str =
+    "needs an engine of transactions whose accesses are counted, and its locks";
 const SLOW_UNCORE: &str = "needs a socket whose uncore clock is lowered";
 
 /// Every rule that needs nothing but points, paper by paper.
@@ -40,6 +43,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(interplay::rules());
     rules.extend(miku::rules());
     rules.extend(applications::rules());
+    rules.extend(sap::rules());
     rules
 }
 
@@ -57,6 +61,8 @@ pub fn unanswered() -> Vec<Rule> {
         ("MIC", 40..=40, REQUESTS),
         ("MIK", 54..=57, CONTROLLER),
         ("MIK", 63..=75, CONTROLLER),
+        ("SPA", 1..=1, TRANSACTIONS),
+        ("SPE", 1..=1, TRANSACTIONS),
         ("SUP", 80..=81, SLOW_UNCORE),
         ("SUP", 91..=91, THEIR_PROGRAMS),
         ("SUP", 126..=127, SINGLE),

@@ -1,0 +1,211 @@
+//! What a process has in its memory, by object: mapped files, named and large anonymous mappings, the heap, the stack.
+//!
+//! A program names its own memory by `prctl(PR_SET_VMA, PR_SET_VMA_ANON_NAME, …)` (prctl(2)); the kernel shows the name as
+//! `[anon:NAME]`.
+
+use std::collections::BTreeMap;
+
+use weir_model::capability::Unavailable;
+use weir_model::units::Bytes;
+
+use super::numa_maps::on_nodes;
+use super::{AddressRange, base_page, policy};
+pub use crate::process::started;
+use crate::root::Root;
+
+/// The most of a list of mappings that is read.
+const LONGEST: u64 = 64 << 20;
+/// An anonymous mapping of so many bytes is an object of its own.
+const LARGE: usize = 64 << 20;
+/// Pages whose places are asked for at once.
+const BATCH: usize = 4096;
+
+/// A part of a process's memory with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessObject {
+    /// Its name: that of a file, `heap`, `stack`, `anon`, `anon-ADDRESS`, or what the program calls it.
+    pub name: String,
+    /// Where it is.
+    pub ranges: Vec<AddressRange>,
+    /// Its size.
+    pub bytes: Bytes,
+    /// Its bytes on each node; empty where the kernel knows no nodes.
+    pub nodes: BTreeMap<u32, Bytes>,
+}
+
+/// The objects of a process, the largest first.
+///
+/// # Errors
+/// There is no such process, or this user may not look at its memory.
+pub fn objects(root: &Root, process: u32) -> Result<Vec<ProcessObject>, Unavailable> {
+    let read = |file: &str| {
+        let path = format!("/proc/{process}/{file}");
+        let text = root.head(&path, LONGEST);
+        text.get().cloned().map_err(|why| {
+            Unavailable::because(format!(
+                "the memory of process {process} is not known: {why}"
+            ))
+        })
+    };
+    let maps = read("maps")?;
+    // A kernel without nodes has no such file.
+    let places = read("numa_maps").unwrap_or_default();
+    Ok(of_text(process, &maps, &places))
+}
+
+fn of_text(process: u32, maps: &str, places: &str) -> Vec<ProcessObject> {
+    let start = |line: &str| usize::from_str_radix(line.split(' ').next()?, 16).ok();
+    let places: BTreeMap<usize, &str> = (places.lines())
+        .filter_map(|line| Some((start(line)?, line)))
+        .collect();
+    let mut all: Vec<ProcessObject> = Vec::new();
+    for (start, end, name) in maps.lines().filter_map(mapping) {
+        let at = match all.iter().position(|one| one.name == name) {
+            Some(at) => at,
+            None => {
+                all.push(ProcessObject {
+                    name,
+                    ranges: Vec::new(),
+                    bytes: Bytes(0),
+                    nodes: BTreeMap::new(),
+                });
+                all.len() - 1
+            }
+        };
+        let object = &mut all[at];
+        object.bytes = Bytes(object.bytes.get() + (end - start) as u64);
+        object.ranges.push(AddressRange {
+            process,
+            start,
+            end,
+        });
+        for (node, bytes) in places.get(&start).copied().into_iter().flat_map(on_nodes) {
+            let sum = object.nodes.entry(node).or_insert(Bytes(0));
+            *sum = Bytes(sum.get().saturating_add(bytes.get()));
+        }
+    }
+    all.sort_by(|a, b| b.bytes.cmp(&a.bytes).then_with(|| a.name.cmp(&b.name)));
+    all
+}
+
+/// A line of `/proc/PID/maps`: from, to, and the name of the object.
+fn mapping(line: &str) -> Option<(usize, usize, String)> {
+    let (mut rest, mut first) = (line, None);
+    for _ in 0..5 {
+        let (word, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        first.get_or_insert(word);
+        rest = more.trim_start();
+    }
+    let path = rest.trim_end().trim_end_matches(" (deleted)");
+    let (start, end) = first?.split_once('-')?;
+    let hex = |text| usize::from_str_radix(text, 16).ok();
+    let (start, end) = (hex(start)?, hex(end)?);
+    if start >= end {
+        return None;
+    }
+    let name = match path
+        .strip_prefix('[')
+        .map(|name| name.trim_end_matches(']'))
+    {
+        Some("vdso" | "vvar" | "vvar_vclock" | "vsyscall") => return None,
+        // Names of the kernel's own may have a number.
+        Some(name) => name.strip_prefix("anon:").unwrap_or(name).to_owned(),
+        None if path.is_empty() && end - start >= LARGE => format!("anon-{start:x}"),
+        None if path.is_empty() => "anon".into(),
+        None => path.rsplit('/').next().unwrap_or(path).to_owned(),
+    };
+    Some((start, end, name))
+}
+
+/// Where the pages of an object are: stretches of pages on one node each. Pages that do not exist are left out.
+///
+/// # Errors
+/// The process has ended, or this user may not ask.
+pub fn stretches(object: &ProcessObject) -> Result<Vec<(AddressRange, u32)>, Unavailable> {
+    let page = base_page();
+    let mut all: Vec<(AddressRange, u32)> = Vec::new();
+    for range in &object.ranges {
+        let mut at = range.start;
+        while at < range.end {
+            let end = range.end.min(at + BATCH * page);
+            let addresses: Vec<usize> = (at..end).step_by(page).collect();
+            let mut status = vec![-libc::ENOENT; addresses.len()];
+            policy::move_some(range.process, &addresses, None, &mut status).map_err(|error| {
+                Unavailable::because(format!("pages of process {}: {error}", range.process))
+            })?;
+            for (&start, &status) in addresses.iter().zip(&status) {
+                let Ok(node) = u32::try_from(status) else {
+                    continue;
+                };
+                match all.last_mut() {
+                    Some((last, on)) if *on == node && last.end == start => last.end += page,
+                    _ => {
+                        let part = AddressRange {
+                            process: range.process,
+                            start,
+                            end: start + page,
+                        };
+                        all.push((part, node));
+                    }
+                }
+            }
+            at = end;
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MAPS: &str = "\
+55e0c0000000-55e0c0021000 rw-p 00000000 00:00 0                          [heap]
+7f0000000000-7f0010000000 rw-p 00000000 00:00 0
+7f0010000000-7f0010001000 rw-p 00000000 00:00 0
+7f0020000000-7f0020002000 rw-p 00000000 00:00 0                          [anon:hash tables]
+7f0030000000-7f0030004000 r--s 00000000 00:1f 12                         /dev/shm/main.arrow
+7f0030004000-7f0030005000 rw-s 00004000 00:1f 12                         /dev/shm/main.arrow
+7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]
+7ffd00030000-7ffd00032000 r-xp 00000000 00:00 0                          [vdso]
+odd
+7f00-7f00 rw-p 0 0 0";
+    const PLACES: &str = "\
+7f0000000000 default anon=3 dirty=3 N0=1 N2=2 kernelpagesize_kB=4
+7f0030000000 bind:1 file=/dev/shm/main.arrow mapped=1 N1=1 kernelpagesize_kB=2048
+7f0030004000 default N0=1 kernelpagesize_kB=4";
+
+    #[test]
+    fn mappings_are_objects_by_their_names() {
+        let all = of_text(7, MAPS, PLACES);
+        let seen: Vec<(&str, u64, usize)> = (all.iter())
+            .map(|one| (one.name.as_str(), one.bytes.get(), one.ranges.len()))
+            .collect();
+        assert_eq!(
+            seen,
+            [
+                ("anon-7f0000000000", 256 << 20, 1),
+                ("heap", 0x21000, 1),
+                ("stack", 0x21000, 1),
+                ("main.arrow", 0x5000, 2),
+                ("hash tables", 0x2000, 1),
+                ("anon", 0x1000, 1),
+            ]
+        );
+        assert_eq!(
+            all[0].nodes,
+            BTreeMap::from([(0, Bytes(4096)), (2, Bytes(8192))])
+        );
+        assert_eq!(
+            all[3].nodes,
+            BTreeMap::from([(0, Bytes(4096)), (1, Bytes(2 << 20))])
+        );
+    }
+
+    #[test]
+    fn this_process_has_a_stack_and_a_file() {
+        let all = objects(&Root::live(), std::process::id()).unwrap();
+        let has = |name: &str| all.iter().any(|one| one.name.starts_with(name));
+        assert!(has("stack") && has("libc"), "{all:?}");
+    }
+}
