@@ -35,6 +35,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../../published/interplay.toml"),
     ),
     ("miku.toml", include_str!("../../../published/miku.toml")),
+    (
+        "near-to-far.toml",
+        include_str!("../../../published/near-to-far.toml"),
+    ),
     ("sap22.toml", include_str!("../../../published/sap22.toml")),
     ("sap23.toml", include_str!("../../../published/sap23.toml")),
 ];

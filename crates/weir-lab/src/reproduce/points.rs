@@ -169,6 +169,14 @@ pub fn gbps(done: &Finished) -> Result<f64, String> {
     figure.ok_or_else(|| no_figure(done, "no bandwidth"))
 }
 
+/// Bandwidth of what runs beside, in GB/s.
+pub fn gbps_beside(done: &Finished) -> Result<f64, String> {
+    let beside = done.point.beside.as_ref().and_then(|beside| beside.gbps);
+    beside
+        .map(|gbps| gbps.get())
+        .ok_or_else(|| no_figure(done, "no bandwidth beside"))
+}
+
 /// Mean latency in ns.
 pub fn latency(done: &Finished) -> Result<f64, String> {
     let ns = done.point.ns.ok_or_else(|| no_figure(done, "no latency"))?;

@@ -35,6 +35,7 @@ pub(super) const WORKLOADS: &[(&str, &str)] = files!(
     "chase",
     "churn",
     "column-lookup",
+    "column-olap",
     "dedup-like",
     "delta-merge",
     "deepsjeng-like",

@@ -6,6 +6,7 @@ mod interplay;
 mod memo;
 mod micro23;
 mod miku;
+mod near_to_far;
 mod sap;
 mod supmario;
 
@@ -44,6 +45,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(miku::rules());
     rules.extend(applications::rules());
     rules.extend(sap::rules());
+    rules.extend(near_to_far::rules());
     rules
 }
 
