@@ -7,7 +7,7 @@ mod common;
 
 use common::Simulated;
 use proptest::prelude::*;
-use weir_insight::objects::choose::{Choice, Goal, best, pareto};
+use weir_insight::objects::choose::{Choice, Goal, best, object_level, pareto};
 use weir_insight::objects::ends::{Crossed, Ends, Object, Phase, Queue};
 use weir_insight::studies::place::placed;
 use weir_insight::two_tiers::Tiers;
@@ -96,6 +96,13 @@ proptest! {
             prop_assert!(sets.iter().all(|s| s.bytes < free || s.loss >= least.loss - 1e-9));
         }
         prop_assert!(best(&ends, &curve, Goal::Free(ends.all() * 1.01), false).is_none());
+        // What object-level interleaving spreads, a split of the best choice for as many bytes costs no more.
+        let spread = object_level(&ends);
+        let moved = spread.shares.iter().filter(|share| **share > 0.0).count();
+        if moved <= 1 {
+            let least = best(&ends, &curve, Goal::Free(spread.bytes), false).unwrap();
+            prop_assert!(least.loss <= spread.loss + 1e-9);
+        }
     }
 }
 

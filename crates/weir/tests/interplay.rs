@@ -309,7 +309,7 @@ fn programs_that_cannot_be_tenants_are_refused_with_the_reason() {
     let cases = [
         (
             "--victims dram:bfs-twiter --aggressors dram:ld",
-            "bfs-twiter",
+            "did you mean `bfs-twitter`",
         ),
         (
             "--victims dram:missing.toml --aggressors dram:ld",

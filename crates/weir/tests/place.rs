@@ -153,7 +153,7 @@ fn advice_that_cannot_be_given_says_why() {
     refused(
         "place advise job.toml",
         3,
-        &["a description runs on a model", "weir workload record"],
+        &["a description runs on a model", "weir platforms fit"],
     );
     refused("place advise job.toml --on emr2s", 2, &["no tier `cxl0`"]);
     refused(
@@ -176,4 +176,103 @@ fn advice_that_cannot_be_given_says_why() {
         2,
         &["description none.toml"],
     );
+}
+
+#[test]
+fn objects_of_a_description_are_placed_together() {
+    let place = Place::new();
+    let run = "workload run column-olap --on sap23+sap23-card --accesses 2000 --format json";
+    let found = |placed: &str| -> Value {
+        let found = place.run(format!("{run} {placed}")).expect(0).out();
+        serde_json::from_str(&found).unwrap()
+    };
+    let (near, far) = (found(""), found("--place main=cxl0"));
+    let object = |of: &Value, name: &str| -> Value {
+        let objects = of["objects"].as_array().unwrap();
+        let own = objects.iter().find(|object| object["object"] == name);
+        own.cloned().unwrap()
+    };
+    assert_eq!(near["objects"].as_array().unwrap().len(), 2, "{near}");
+    assert_eq!(object(&far, "main")["on"], "cxl0");
+    assert_eq!(object(&far, "heap")["on"], "dram");
+    // Columns are read, and waited for longer on the card.
+    let waits = |of| object(of, "main")["waits_pct"].as_f64().unwrap();
+    assert!(waits(&far) > 2.0 * waits(&near), "{near} {far}");
+    assert_eq!(object(&far, "main")["write_gbps"], 0.0);
+    for (odd, said) in [
+        (
+            "--place columns=cxl0",
+            "has no object `columns`; it has main, heap",
+        ),
+        ("--place main=cxl7", "cxl7"),
+        ("--place main", "main=cxl0"),
+    ] {
+        place.run(format!("{run} {odd}")).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn threads_on_both_tiers_lose_nothing_below_the_ratio_of_bandwidths() {
+    let place = Place::new();
+    let run = "place offload --on emr2s+cxl-a --local 8,16 --far 2,8 --format json";
+    let found: Value = serde_json::from_str(&place.run(run).expect(0).out()).unwrap();
+    let number = |value: &Value, key: &str| value[key].as_f64().unwrap();
+    let ratio = 100.0 * number(&found, "far_gbps") / number(&found, "near_gbps");
+    assert!((number(&found, "ratio_pct") - ratio).abs() < 0.1, "{found}");
+    let cells = found["cells"].as_array().unwrap();
+    assert_eq!(cells.len(), 12);
+    for cell in cells
+        .iter()
+        .filter(|cell| number(cell, "share_pct") < ratio / 1.5)
+    {
+        assert!(number(cell, "system_pct") > 99.0, "{cell}");
+    }
+    for (odd, said) in [
+        ("--tier dram", "not slower than itself"),
+        ("--tier cxl9", "cxl9"),
+        ("--share 0", "above 0"),
+        ("--local 100 --far 100", "need as many cores"),
+    ] {
+        place
+            .run(format!("place offload --on emr2s+cxl-a {odd}"))
+            .refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
+    let place = Place::new();
+    let own = std::process::id();
+    let shown = place
+        .run(format!("place objects --pid {own} --format json"))
+        .expect(0)
+        .out();
+    let shown: Value = serde_json::from_str(&shown).unwrap();
+    let names: Vec<&str> = (shown["objects"].as_array().unwrap().iter())
+        .map(|object| object["object"].as_str().unwrap())
+        .collect();
+    assert!(
+        names.contains(&"stack") && names.contains(&"anon"),
+        "{names:?}"
+    );
+    let gone = "place objects --pid 4194303";
+    place.run(gone).refuses(3, &["is not known"]);
+    for (arguments, said) in [
+        (format!("place apply --pid {own} stack=cxl7"), "cxl7"),
+        (
+            format!("place apply --pid {own} odd=dram"),
+            "has no object `odd`",
+        ),
+        (format!("place apply --pid {own} stack"), "heap=cxl0"),
+        ("place restore missing.txt".into(), "missing.txt"),
+    ] {
+        place.run(&arguments).refuses(2, &[said]);
+    }
+    std::fs::write(
+        place.path("odd.txt"),
+        "weir place apply 1\nprocess 7 started x\n",
+    )
+    .unwrap();
+    let odd = format!("place restore {}", place.path("odd.txt").display());
+    place.run(&odd).refuses(2, &["line 2"]);
 }

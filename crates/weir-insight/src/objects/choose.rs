@@ -1,6 +1,6 @@
 //! The best placement of objects: what to move for a loss that is allowed, or for memory that is to be freed.
 
-use super::ends::Ends;
+use super::ends::{Ends, Object};
 
 /// What a placement is to reach.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,6 +143,24 @@ fn splits(ends: &Ends, set: &Choice) -> Vec<Choice> {
         })
     };
     stay.flat_map(split).collect()
+}
+
+/// The least part of all bytes of an object that object-level interleaving looks at.
+const LARGE: f64 = 0.1;
+
+/// Object-level interleaving: large objects that draw more than their part of the traffic are spread evenly over both
+/// tiers, the others stay (after Wang et al., arXiv 2405.14209, which interleaves large objects with many accesses).
+pub fn object_level(ends: &Ends) -> Choice {
+    let drawn: Vec<f64> = (0..ends.objects.len()).map(|o| ends.drawn(o)).collect();
+    let (all_drawn, all): (f64, f64) = (drawn.iter().sum(), ends.all());
+    let share = |(object, drawn): (&Object, &f64)| {
+        let part = object.bytes.get() as f64 / all.max(1.0);
+        match part >= LARGE && *drawn > part * all_drawn {
+            true => 0.5,
+            false => 0.0,
+        }
+    };
+    choice(ends, ends.objects.iter().zip(&drawn).map(share).collect())
 }
 
 /// Every object spread by the same share: the best such placement for a goal, which asks nothing about objects.

@@ -176,6 +176,12 @@ impl Ends {
         self.time(shares) / local - 1.0
     }
 
+    /// Bytes that an object reads and writes in a period, with everything on local memory.
+    pub fn drawn(&self, object: usize) -> f64 {
+        let of = |phase: &Phase| phase.traffic.get(object).map_or(0.0, |ends| ends[0].all());
+        self.phases.iter().map(of).sum()
+    }
+
     /// Bytes of these shares.
     pub fn bytes(&self, shares: &[f64]) -> f64 {
         let each = self.objects.iter().zip(shares);

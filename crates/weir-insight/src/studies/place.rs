@@ -16,7 +16,7 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_model::workload::Workload;
 
 use super::{doubt, note};
-use crate::objects::choose::{Choice, Goal, ROUND, best, pareto, uniform};
+use crate::objects::choose::{Choice, Goal, ROUND, best, object_level, pareto, uniform};
 use crate::objects::ends::{Crossed, Ends, Phase};
 use crate::objects::{ObjectAdvice, PlaceAdvice, Placing, Tradeoff};
 use crate::two_tiers::{Tiers, options};
@@ -133,6 +133,7 @@ impl Study for AdviseObjects {
         if let Some(uniform) = uniform(&ends, goal) {
             choices.push(("every object spread alike", uniform));
         }
+        choices.push(("object-level interleaving", object_level(&ends)));
         choices.push(("everything", everything(&ends)));
         let measured = match self.verify {
             true => measure(lab, workload, &tiers, &options, &ends, &choices)?,

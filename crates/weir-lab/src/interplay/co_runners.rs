@@ -3,8 +3,10 @@
 use std::str::FromStr;
 
 use weir_model::access::Op;
+use weir_model::diagnostic::{closest, did_you_mean};
 use weir_model::interplay::{TierOp, split_socket};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
+use weir_model::workload::{HOSTED, Workloads};
 
 use super::programs::PlacedName;
 use crate::LabError;
@@ -34,7 +36,11 @@ impl FromStr for CoRunners {
             return program.map(CoRunners::Program);
         }
         if text.contains(':') {
-            return text.parse().map(CoRunners::One);
+            let of_workload = |why: String| match meant(text) {
+                Some(meant) => format!("{why}; of the workloads, {meant}"),
+                None => why,
+            };
+            return text.parse().map(CoRunners::One).map_err(of_workload);
         }
         let (text, socket) = split_socket(text)?;
         if !text.is_empty() && text.chars().all(plain) {
@@ -45,6 +51,15 @@ impl FromStr for CoRunners {
             ))
         }
     }
+}
+
+/// Which workloads may be meant by a tenant whose name is none.
+fn meant(text: &str) -> Option<String> {
+    let (_, name) = text.split_once(':')?;
+    let library = Workloads::builtin();
+    let described = library.list().iter().map(|workload| workload.name.as_str());
+    let hosted = HOSTED.iter().map(|hosted| hosted.name);
+    did_you_mean(&closest(name, described.chain(hosted)))
 }
 
 /// Every victim that these names stand for beside every aggressor, each pair once. No names mean every
