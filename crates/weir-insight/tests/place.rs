@@ -7,9 +7,11 @@ mod common;
 
 use common::Simulated;
 use proptest::prelude::*;
-use weir_insight::objects::choose::{Choice, Goal, best, object_level, pareto};
+use weir_insight::objects::choose::{
+    Choice, Goal, best, best_measured, candidates, object_level, pareto, sets as some_sets,
+};
 use weir_insight::objects::ends::{Crossed, Ends, Object, Phase, Queue};
-use weir_insight::studies::place::placed;
+use weir_insight::studies::place::{placed, tried};
 use weir_insight::two_tiers::Tiers;
 use weir_lab::{WorkloadOptions, side_by_side};
 use weir_model::topology::TierName;
@@ -78,7 +80,7 @@ proptest! {
     #[test]
     fn a_choice_keeps_to_its_goal_and_no_set_is_better(objects in some(), loss in 0.0..1.0f64, part in 0.0..1.0f64) {
         let ends = ends(&objects);
-        let curve = pareto(&ends);
+        let curve = pareto(&some_sets(&ends));
         let n = objects.len();
         let sets: Vec<Choice> = (0..1u32 << n)
             .map(|bits| {
@@ -96,6 +98,16 @@ proptest! {
             prop_assert!(sets.iter().all(|s| s.bytes < free || s.loss >= least.loss - 1e-9));
         }
         prop_assert!(best(&ends, &curve, Goal::Free(ends.all() * 1.01), false).is_none());
+        // What is tried reaches the goal, and the best expected one is among it.
+        for whole in [true, false] {
+            let tries = candidates(&ends, &some_sets(&ends), Goal::Free(free), whole, 10);
+            let least = best(&ends, &curve, Goal::Free(free), whole).unwrap();
+            prop_assert!(tries.len() <= 10 && tries.iter().all(|one| one.bytes >= free));
+            prop_assert!(tries[0].loss <= least.loss + 1e-9);
+            let measured: Vec<(Choice, f64)> = tries.into_iter().map(|one| { let loss = one.loss; (one, loss) }).collect();
+            let taken = best_measured(&measured, Goal::Free(free)).unwrap();
+            prop_assert!((taken.1 - least.loss).abs() < 1e-9);
+        }
         // What object-level interleaving spreads, a split of the best choice for as many bytes costs no more.
         let spread = object_level(&ends);
         let moved = spread.shares.iter().filter(|share| **share > 0.0).count();
@@ -156,8 +168,10 @@ fn regret(simulated: &Simulated, seed: u64) -> (f64, f64, f64) {
         .filter(|set| ends.bytes(set) >= goal)
         .map(|set| loss(&set))
         .fold(f64::INFINITY, f64::min);
-    let advised = best(&ends, &pareto(&ends), Goal::Free(goal), true).unwrap();
-    let cost = loss(&advised.shares);
+    let goal = Goal::Free(goal);
+    let tries = candidates(&ends, &some_sets(&ends), goal, true, 10);
+    let tried = tried(lab, &work, &tiers, &options, &ends, tries).unwrap();
+    let (advised, cost) = best_measured(&tried, goal).unwrap().clone();
     println!(
         "{:10} {n} objects: advised {:6.1} % expects {:6.1} %; best {:6.1} %",
         work.name,

@@ -316,7 +316,7 @@ impl Outcome for Offloaded {
             ),
             View::grid(
                 "cells",
-                "Bandwidth of the system with {share_pct} % a far thread, in percent of the local threads alone",
+                "Bandwidth with far buffers of {share_pct} %, of the local threads alone",
                 "local",
                 &["far"],
                 "system_pct",

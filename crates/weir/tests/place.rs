@@ -257,8 +257,10 @@ fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
     );
     let gone = "place objects --pid 4194303";
     place.run(gone).refuses(3, &["is not known"]);
+    place
+        .run(format!("place apply --pid {own} stack=cxl7"))
+        .refuses(3, &["cxl7"]);
     for (arguments, said) in [
-        (format!("place apply --pid {own} stack=cxl7"), "cxl7"),
         (
             format!("place apply --pid {own} odd=dram"),
             "has no object `odd`",

@@ -36,14 +36,17 @@ fn choice(ends: &Ends, shares: Vec<f64>) -> Choice {
     }
 }
 
-/// Sets of whole objects of which none frees more for less, from none to all.
-pub fn pareto(ends: &Ends) -> Vec<Choice> {
-    let n = ends.objects.len();
-    let mut all = if n <= ALL_SETS {
-        every_set(ends)
-    } else {
-        grown(ends)
-    };
+/// Sets of whole objects: all of them, or the promising ones where there are too many.
+pub fn sets(ends: &Ends) -> Vec<Choice> {
+    match ends.objects.len() <= ALL_SETS {
+        true => every_set(ends),
+        false => grown(ends),
+    }
+}
+
+/// Of these sets those of which none frees more for less, from none to all.
+pub fn pareto(sets: &[Choice]) -> Vec<Choice> {
+    let mut all = sets.to_vec();
     all.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then(a.loss.total_cmp(&b.loss)));
     let mut least = f64::INFINITY;
     all.retain(|choice| {
@@ -132,6 +135,73 @@ pub fn best(ends: &Ends, curve: &[Choice], goal: Goal, whole: bool) -> Option<Ch
     }
 }
 
+/// Of placements that move the same objects, so many are tried.
+const ALIKE: usize = 2;
+/// Placements are tried, too, that are expected to lose more than is allowed by this share of it, and as many points.
+const BEYOND: (f64, f64) = (0.5, 0.01);
+
+/// The placements to try for a goal, those first that promise most: expected losses are off by a few points. For a loss
+/// a third are expected to miss it narrowly, and the last moves nothing.
+pub fn candidates(
+    ends: &Ends,
+    sets: &[Choice],
+    goal: Goal,
+    whole: bool,
+    most: usize,
+) -> Vec<Choice> {
+    let mut all = sets.to_vec();
+    if !whole {
+        all.extend(pareto(sets).iter().flat_map(|set| splits(ends, set)));
+    }
+    match goal {
+        Goal::Free(least) => {
+            all.retain(|choice| choice.bytes >= least);
+            all.sort_by(|a, b| a.loss.total_cmp(&b.loss).then(b.bytes.total_cmp(&a.bytes)));
+            varied(all, most)
+        }
+        Goal::Loss(loss) => {
+            all.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then(a.loss.total_cmp(&b.loss)));
+            let (within, mut beyond): (Vec<Choice>, Vec<Choice>) =
+                all.into_iter().partition(|choice| choice.loss <= loss);
+            beyond.retain(|choice| choice.loss <= loss * (1.0 + BEYOND.0) + BEYOND.1);
+            beyond.reverse();
+            let mut tried = varied(within, most - most / 3 - 1);
+            tried.extend(varied(beyond, most / 3));
+            tried.push(choice(ends, vec![0.0; ends.objects.len()]));
+            tried
+        }
+    }
+}
+
+/// The first of these placements, no more than [`ALIKE`] of which move the same objects.
+fn varied(all: Vec<Choice>, most: usize) -> Vec<Choice> {
+    let moved =
+        |choice: &Choice| -> Vec<bool> { choice.shares.iter().map(|share| *share > 0.0).collect() };
+    let mut seen: Vec<Vec<bool>> = Vec::new();
+    let mut first = all;
+    first.retain(|choice| {
+        let moved = moved(choice);
+        let is_new = seen.len() < most && seen.iter().filter(|one| **one == moved).count() < ALIKE;
+        if is_new {
+            seen.push(moved);
+        }
+        is_new
+    });
+    first
+}
+
+/// Of placements whose loss was measured the best for a goal; `None` if none reaches it.
+pub fn best_measured(tried: &[(Choice, f64)], goal: Goal) -> Option<&(Choice, f64)> {
+    match goal {
+        Goal::Loss(most) => (tried.iter())
+            .filter(|(_, loss)| *loss <= most)
+            .max_by(|a, b| a.0.bytes.total_cmp(&b.0.bytes).then(b.1.total_cmp(&a.1))),
+        Goal::Free(least) => (tried.iter())
+            .filter(|(choice, _)| choice.bytes >= least)
+            .min_by(|a, b| a.1.total_cmp(&b.1)),
+    }
+}
+
 /// A set with one object more, of which a share goes over.
 fn splits(ends: &Ends, set: &Choice) -> Vec<Choice> {
     let stay = (0..set.shares.len()).filter(|&o| set.shares[o] == 0.0);
@@ -148,14 +218,14 @@ fn splits(ends: &Ends, set: &Choice) -> Vec<Choice> {
 /// The least part of all bytes of an object that object-level interleaving looks at.
 const LARGE: f64 = 0.1;
 
-/// Object-level interleaving: large objects that draw more than their part of the traffic are spread evenly over both
-/// tiers, the others stay (after Wang et al., arXiv 2405.14209, which interleaves large objects with many accesses).
+/// Object-level interleaving: large objects that draw more than the mean object are spread evenly over both tiers, the
+/// others stay (after Wang et al., arXiv 2405.14209, which interleaves large objects with many accesses).
 pub fn object_level(ends: &Ends) -> Choice {
     let drawn: Vec<f64> = (0..ends.objects.len()).map(|o| ends.drawn(o)).collect();
     let (all_drawn, all): (f64, f64) = (drawn.iter().sum(), ends.all());
     let share = |(object, drawn): (&Object, &f64)| {
         let part = object.bytes.get() as f64 / all.max(1.0);
-        match part >= LARGE && *drawn > part * all_drawn {
+        match part >= LARGE && *drawn > all_drawn / ends.objects.len() as f64 {
             true => 0.5,
             false => 0.0,
         }

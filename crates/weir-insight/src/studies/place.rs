@@ -16,7 +16,9 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_model::workload::Workload;
 
 use super::{doubt, note};
-use crate::objects::choose::{Choice, Goal, ROUND, best, object_level, pareto, uniform};
+use crate::objects::choose::{
+    Choice, Goal, ROUND, best, best_measured, candidates, object_level, pareto, sets, uniform,
+};
 use crate::objects::ends::{Crossed, Ends, Phase};
 use crate::objects::{ObjectAdvice, PlaceAdvice, Placing, Tradeoff};
 use crate::two_tiers::{Tiers, options};
@@ -24,7 +26,8 @@ use crate::two_tiers::{Tiers, options};
 /// Say which objects of a workload may live on a slower tier, and what that costs.
 ///
 /// The workload runs twice, with everything on local memory and with everything on the slower tier. What the
-/// cores waited for each object, and what it read and wrote, tells the run time of every placement between.
+/// cores waited for each object, and what it read and wrote, tells the run time of every placement between. Those that
+/// promise most run, and the best of them is advised.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -62,7 +65,7 @@ pub struct AdviseObjects {
     /// Move whole objects only; otherwise one of them may be split.
     #[arg(long)]
     pub whole: bool,
-    /// Run the placements, and say what they cost.
+    /// Run the other placements that are shown, too, and say what they cost.
     #[arg(long)]
     pub verify: bool,
     /// Threads of the workload, instead of those that its description names.
@@ -121,14 +124,21 @@ impl Study for AdviseObjects {
             Some(Part::Bytes(bytes)) => Goal::Free(bytes.get() as f64),
             Some(Part::Share(share)) => Goal::Free(ends.all() * share),
         };
-        let curve = pareto(&ends);
-        let advised = best(&ends, &curve, goal, self.whole).ok_or_else(|| {
+        let sets = sets(&ends);
+        let curve = pareto(&sets);
+        let expected = best(&ends, &curve, goal, self.whole).ok_or_else(|| {
             LabError::Nothing(format!(
                 "all objects of `{}` together have {}, less than is to be freed",
                 workload.name,
                 Bytes(ends.all() as u64)
             ))
         })?;
+        let tries = candidates(&ends, &sets, goal, self.whole, TRIES);
+        let tried = tried(lab, workload, &tiers, &options, &ends, tries)?;
+        let advised = match best_measured(&tried, goal) {
+            Some((advised, _)) => advised.clone(),
+            None => expected,
+        };
         let mut choices = vec![("advised", advised.clone())];
         if let Some(uniform) = uniform(&ends, goal) {
             choices.push(("every object spread alike", uniform));
@@ -137,7 +147,10 @@ impl Study for AdviseObjects {
         choices.push(("everything", everything(&ends)));
         let measured = match self.verify {
             true => measure(lab, workload, &tiers, &options, &ends, &choices)?,
-            false => vec![None; choices.len()],
+            false => choices
+                .iter()
+                .map(|(_, choice)| known(&tried, choice))
+                .collect(),
         };
         let placing = |((method, choice), measured): (&(&str, Choice), Option<f64>)| Placing {
             method: (*method).to_owned(),
@@ -171,6 +184,34 @@ impl Study for AdviseObjects {
 
 /// Lines that each thread touches in a run: placements are apart by less than runs that are shorter.
 const ACCESSES: u64 = 100_000;
+
+/// Placements that are run before one is advised.
+const TRIES: usize = 10;
+
+/// Runs placements: each with how much longer it takes than with everything on local memory.
+///
+/// # Errors
+/// The machine refuses, or the user stopped it.
+pub fn tried(
+    lab: &Lab<'_>,
+    workload: &Workload,
+    tiers: &Tiers,
+    options: &WorkloadOptions,
+    ends: &Ends,
+    choices: Vec<Choice>,
+) -> Result<Vec<(Choice, f64)>, LabError> {
+    let named: Vec<(&str, Choice)> = choices.into_iter().map(|choice| ("", choice)).collect();
+    let measured = measure(lab, workload, tiers, options, ends, &named)?;
+    let each = named.into_iter().zip(measured);
+    Ok(each
+        .filter_map(|((_, choice), loss)| Some((choice, loss?)))
+        .collect())
+}
+
+fn known(tried: &[(Choice, f64)], choice: &Choice) -> Option<f64> {
+    let same = tried.iter().find(|(one, _)| one.shares == choice.shares);
+    same.map(|(_, loss)| *loss)
+}
 
 fn everything(ends: &Ends) -> Choice {
     let shares = vec![1.0; ends.objects.len()];

@@ -18,7 +18,7 @@ const SHARE: f64 = 0.1;
 
 /// The least bandwidth of the system, of that of the local threads alone, in percent.
 fn least() -> Figure {
-    let platform = "spr8480+agilex-2666,channels=2";
+    let platform = "spr8480+agilex-2x2666";
     let [near, far] = ["dram", "cxl0"].map(|tier| Stream::new(platform, tier, Op::Ld));
     Figure::new("%", move |results| {
         let mut least = f64::INFINITY;

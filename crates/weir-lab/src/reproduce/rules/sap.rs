@@ -198,8 +198,6 @@ pub(super) fn rules() -> Vec<Rule> {
     vec![
         Rule::predicted("SPA-003", CARD_22.lost_over_sweep()).noting(SWEEP),
         Rule::predicted("SPA-005", REMOTE_22.lost_over_sweep()).noting(SWEEP),
-        Rule::predicted("SPA-003", CARD_22.lost_over_sweep()).noting(SWEEP),
-        Rule::predicted("SPA-005", REMOTE_22.lost_over_sweep()).noting(SWEEP),
         olap("SPE-011", CARD_23.traffic(8, &[TABLES], true)),
         Rule::predicted("SPE-014", CARD_23.saturated()).noting(ATTACHED),
         olap("SPE-016", norm(CARD_23.slower(1, main))),

@@ -84,6 +84,9 @@ fn rate(text: &str) -> std::result::Result<GbPerSec, String> {
     }
 }
 
+/// Parts of a process's memory, and a node for each.
+type Parts = Vec<(AddressRange, u32)>;
+
 /// What became of objects that were moved: a `place apply` document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlaceApplied {
@@ -354,7 +357,7 @@ fn note<'a>(
 }
 
 /// Reads such a file: the process, when it started, and its pages.
-fn noted(file: &Path) -> Result<(u32, u64, Vec<(AddressRange, u32)>)> {
+fn noted(file: &Path) -> Result<(u32, u64, Parts)> {
     let cannot = |error: std::io::Error| {
         Failure::Request(
             anyhow::Error::new(error).context(format!("cannot read {}", file.display())),

@@ -68,7 +68,7 @@ impl Outcome for ProcessMemory {
         let text = format!("{resident} in memory, in {} objects", self.objects.len());
         vec![Verdict::new(
             Severity::Note,
-            &format!("process {}", self.process),
+            format!("process {}", self.process),
             text,
         )]
     }
