@@ -58,8 +58,8 @@ fn shots(platform: &str, to: &str, accesses: u64) -> Vec<Shot> {
     shots
 }
 
-/// How many are within three points of the best share. None is slower than with local memory alone by one
-/// percent: `silo-ycsb` is by 0.7 % with CXL-A.
+/// How many are within three points of the best share. None is slower than with local memory alone; a
+/// percent would be no more than chance.
 fn near(shots: &[Shot]) -> usize {
     for shot in shots {
         assert!(shot.gain >= -0.01, "{shot:?}");
