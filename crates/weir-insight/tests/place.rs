@@ -98,6 +98,11 @@ proptest! {
             prop_assert!(sets.iter().all(|s| s.bytes < free || s.loss >= least.loss - 1e-9));
         }
         prop_assert!(best(&ends, &curve, Goal::Free(ends.all() * 1.01), false).is_none());
+        // For a loss, too, the best expected one is tried, and moving nothing is.
+        let tries = candidates(&ends, &some_sets(&ends), Goal::Loss(loss), false, 10);
+        let most = best(&ends, &curve, Goal::Loss(loss), false).unwrap();
+        prop_assert!(tries.iter().any(|one| one.bytes >= most.bytes && one.loss <= loss));
+        prop_assert!(tries.iter().any(|one| one.bytes == 0.0));
         // What is tried reaches the goal, and the best expected one is among it.
         for whole in [true, false] {
             let tries = candidates(&ends, &some_sets(&ends), Goal::Free(free), whole, 10);

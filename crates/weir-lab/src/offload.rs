@@ -18,10 +18,9 @@ use weir_model::units::GbPerSec;
 
 use crate::plan::{Load, PointSpec};
 use crate::studies::bandwidth::working_set;
-use crate::study::{About, Outcome, Study, lists};
+use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
 use crate::{Finished, Lab, LabError, Severity, Verdict};
-use weir_model::frame::Frame;
 
 /// Say how much of an operator's data may be on a slower tier, with threads of its own there.
 ///
@@ -324,10 +323,6 @@ impl Outcome for Offloaded {
             .each(&["share_pct"])
             .rows_are("local threads"),
         ]
-    }
-
-    fn frames(&self) -> Vec<Frame> {
-        lists(self)
     }
 }
 

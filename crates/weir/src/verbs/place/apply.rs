@@ -9,13 +9,11 @@ use std::time::Instant;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_lab::study::lists;
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_linux::memory::objects::{objects, started, stretches};
 use weir_linux::memory::{AddressRange, Mover, ProcessObject};
 use weir_model::document::Document;
-use weir_model::frame::Frame;
 use weir_model::tiering::MovedPages;
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
@@ -166,10 +164,6 @@ impl Outcome for PlaceApplied {
             "Pages, and where the objects are now",
             columns,
         )]
-    }
-
-    fn frames(&self) -> Vec<Frame> {
-        lists(self)
     }
 }
 

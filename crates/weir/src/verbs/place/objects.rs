@@ -4,14 +4,12 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_lab::study::lists;
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_linux::memory::ProcessObject;
 use weir_linux::memory::objects::objects;
 use weir_model::capability::Unavailable;
 use weir_model::document::Document;
-use weir_model::frame::Frame;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 
@@ -85,10 +83,6 @@ impl Outcome for ProcessMemory {
             "Objects, the largest first",
             columns,
         )]
-    }
-
-    fn frames(&self) -> Vec<Frame> {
-        lists(self)
     }
 }
 
