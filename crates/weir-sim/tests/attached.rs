@@ -1,8 +1,6 @@
 //! Several devices together, behind a switch, or on the other socket.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::Op;

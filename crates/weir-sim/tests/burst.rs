@@ -1,9 +1,7 @@
 //! Bursts of accesses to flushed lines: their time is between that of one access and that of all accesses one
 //! after the other.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;

@@ -1,8 +1,6 @@
 //! The model reproduces what was measured alone on a machine.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::platform::{Definition, Library};
 use weir_model::topology::TierKind;

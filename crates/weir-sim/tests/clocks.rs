@@ -1,8 +1,6 @@
 //! Laws of an uncore clock that is set, and of the DRAM of other sub-NUMA clusters.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::platform::{Library, Platform};
 use weir_model::tenant::{Placement, Tenant};

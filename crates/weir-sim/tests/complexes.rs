@@ -1,8 +1,6 @@
 //! Core complexes: each has a cache, a queue and a link to memory.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::platform::Sourced;

@@ -1,8 +1,6 @@
 //! Actions on a machine, and refusals.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::action::Action;
 use weir_model::counters::Counter;

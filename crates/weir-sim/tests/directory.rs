@@ -1,8 +1,6 @@
 //! The memory directory of the other socket: which accesses cost more, and how much.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weir_model::access::Op;
 use weir_model::platform::{Platform, Sourced};

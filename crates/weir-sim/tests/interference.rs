@@ -1,9 +1,7 @@
 //! Two tenants on one socket. The model has no rule for interference: it follows from the shared queues,
 //! above all the Table of Requests.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::counters::Counter;
 use weir_model::machine::Machine;

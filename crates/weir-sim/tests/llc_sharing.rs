@@ -1,9 +1,7 @@
 //! Laws of a last-level cache that described programs share: twins have half of it each, ways of one's own are not shared,
 //! and a stream takes what it passes through.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::machine::Machine;

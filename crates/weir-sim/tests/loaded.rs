@@ -3,9 +3,7 @@
 //! Our curves are read at the bandwidth of each logged point, so nothing is assumed between logged points.
 //! Idle latency and peak bandwidth are calibrated; the rest of a curve follows from the mechanisms.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::{Dataflow, Op};
 use weir_model::counters::Counter;
 use weir_model::published::measured::Traffic;

@@ -1,9 +1,7 @@
 //! Laws of loads that are more than one instruction in a row: mixes, copies, pauses, shared lines,
 //! descriptors.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::{Dataflow, Op, Pattern};

@@ -1,8 +1,6 @@
 //! Cards with DRAM of every speed grade: what their buses allow, and how latency grows with load.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::platform::{Library, Platform};
 

@@ -1,8 +1,6 @@
 //! What MIKU (arXiv 2503.17864) measures at the queues of its platform A.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::counters::Counter;
 use weir_model::tenant::Tenant;

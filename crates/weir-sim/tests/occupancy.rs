@@ -1,8 +1,6 @@
 //! Laws of the last-level cache's occupancy: what each tenant has filled of it.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::Op;

@@ -1,8 +1,6 @@
 //! Laws of regions and their pages: what placements and moves keep, whatever is asked for.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::{Dataflow, Op, Pattern};

@@ -1,9 +1,7 @@
 //! Laws of described programs on the out-of-order core: relations between its counters that hold for every
 //! program, and the effect of slower memory on programs with a known answer.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::action::Action;

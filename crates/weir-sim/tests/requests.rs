@@ -1,9 +1,7 @@
 //! Laws of queues that hold exactly, for programs that answer requests and hardly touch memory: M/M/1, M/D/1, M/M/2, a
 //! closed loop of clients that think, a lock (Kleinrock, *Queueing Systems*, volume 1, chapters 3 to 5).
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::action::Action;
 use weir_model::counters::Counter;
 use weir_model::latency::LatencyHistogram;

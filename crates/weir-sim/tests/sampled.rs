@@ -1,9 +1,7 @@
 //! Laws of sampled windows: their counts are those of the whole window within the error that is stated, the error falls
 //! with the number of parts, and equal seeds give equal results.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::Op;

@@ -1,9 +1,7 @@
 //! Shapes of published curves. No parameter was fitted to them, except for one: the reorder window of the FPGA
 //! card's controller was chosen in view of the decline of its loads past 12 threads.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::units::Bytes;
 

@@ -1,8 +1,6 @@
 //! Two sockets whose cores both have work.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;

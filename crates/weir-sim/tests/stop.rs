@@ -1,10 +1,8 @@
 //! A request to stop, which is one for the whole process: so this file has one test.
 
-mod common;
-
 use std::sync::atomic::Ordering;
 
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::machine::{Machine as _, MachineError};
 use weir_model::units::Nanos;

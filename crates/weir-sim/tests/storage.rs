@@ -1,8 +1,6 @@
 //! Requests to storage devices obey the laws of queues, and share the socket with memory.
 
-mod common;
-
-use common::{Measured, bed, bed_of, platform, stream};
+use crate::common::{Measured, bed, bed_of, platform, stream};
 use proptest::prelude::*;
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
@@ -33,7 +31,7 @@ fn buffered(mut tenant: Tenant) -> Tenant {
 
 /// The result of two milliseconds of steady state.
 fn steady(bed: &SimTestbed, tenants: &[Tenant]) -> Measured {
-    common::run(bed, tenants, 1_000.0, 2_000.0, 1)
+    crate::common::run(bed, tenants, 1_000.0, 2_000.0, 1)
 }
 
 fn iops(seen: &Measured) -> f64 {
@@ -65,7 +63,7 @@ fn a_lone_request_takes_what_was_measured_and_the_hosts_part() {
             (Op::RandWrite, measured.write_idle.value),
         ] {
             let seen = steady(&bed, &[requests(op, 0..1, 1)]);
-            common::assert_near(
+            crate::common::assert_near(
                 &format!("{name} {op}"),
                 seen.ns(0),
                 (idle + host).get(),
@@ -82,7 +80,7 @@ fn requests_under_way_are_their_rate_times_their_latency() {
         for op in Op::STORAGE {
             for (threads, depth) in [(1, 1), (1, 16), (4, 8), (8, 16)] {
                 let tenants = [requests(op, 0..threads, depth)];
-                let seen = common::run(&bed, &tenants, 6_000.0, 6_000.0, 1);
+                let seen = crate::common::run(&bed, &tenants, 6_000.0, 6_000.0, 1);
                 let (inside, wanted) = (iops(&seen) * seen.ns(0) / 1e9, f64::from(threads * depth));
                 // Requests are cut at both ends of a window; a request that waits for its core to submit it
                 // is not outstanding.
@@ -91,7 +89,7 @@ fn requests_under_way_are_their_rate_times_their_latency() {
                     "{name} {op} x{threads}: {inside:.1} of {wanted}"
                 );
                 if threads == 8 {
-                    common::assert_near(&format!("{name} {op}"), inside, wanted, 0.05);
+                    crate::common::assert_near(&format!("{name} {op}"), inside, wanted, 0.05);
                 }
             }
         }
@@ -169,7 +167,7 @@ fn every_byte_of_the_device_crosses_the_socket_once() {
     for op in Op::STORAGE {
         let seen = steady(&bed, &[requests(op, 0..4, 16)]);
         let lines = seen.accesses(0) * entries(&platform);
-        common::assert_near(op.name(), seen.count(Counter::IrqInserts), lines, 0.02);
+        crate::common::assert_near(op.name(), seen.count(Counter::IrqInserts), lines, 0.02);
         // Its buffers stay in the caches.
         let memory = seen.count(Counter::CasRd) + seen.count(Counter::CasWr);
         assert!(memory < 0.001 * lines, "{op}: {memory} lines of {lines}");
@@ -178,7 +176,7 @@ fn every_byte_of_the_device_crosses_the_socket_once() {
     let direct = steady(&bed, &[requests(Op::SeqRead, 0..1, 16)]);
     let copied = steady(&bed, &[buffered(requests(Op::SeqRead, 0..1, 16))]);
     let copies = copied.accesses(0) * (entries(&platform) + STORAGE_BLOCK.lines() as f64);
-    common::assert_near("copies", copied.count(Counter::IrqInserts), copies, 0.02);
+    crate::common::assert_near("copies", copied.count(Counter::IrqInserts), copies, 0.02);
     assert!(copied.gbps(0) < direct.gbps(0));
 }
 
@@ -189,7 +187,7 @@ fn what_the_io_ways_do_not_hold_goes_to_memory_once() {
     bare.host.io.ways = Sourced::from_source(0, "what if");
     let seen = steady(&bed_of(&bare), &[requests(Op::RandRead, 0..4, 16)]);
     let written = seen.accesses(0) * (STORAGE_BLOCK.lines() as f64 + 1.0);
-    common::assert_near("written", seen.count(Counter::CasWr), written, 0.03);
+    crate::common::assert_near("written", seen.count(Counter::CasWr), written, 0.03);
     // More buffers than the ways hold: 8 of 60 MiB.
     let deep = requests(Op::SeqRead, 0..1, 16).with_stream(|s| {
         s.pattern = Pattern::Requests {
@@ -199,7 +197,7 @@ fn what_the_io_ways_do_not_hold_goes_to_memory_once() {
         }
     });
     let bed = bed("interplay-b");
-    let seen = common::run(&bed, std::slice::from_ref(&deep), 3_000.0, 2_000.0, 1);
+    let seen = crate::common::run(&bed, std::slice::from_ref(&deep), 3_000.0, 2_000.0, 1);
     let moved = seen.0.tenants[0].bytes.get() as f64;
     let written = seen.count(Counter::CasWr) * 64.0;
     assert!((0.9..1.1).contains(&(written / moved)), "{written} {moved}");
@@ -211,7 +209,7 @@ fn what_the_io_ways_do_not_hold_goes_to_memory_once() {
             buffered: false,
         }
     });
-    let seen = common::run(&bed, &[shallow], 3_000.0, 2_000.0, 1);
+    let seen = crate::common::run(&bed, &[shallow], 3_000.0, 2_000.0, 1);
     assert_eq!(seen.count(Counter::CasWr), 0.0);
 }
 
@@ -223,7 +221,7 @@ fn a_seed_decides_everything() {
         stream(Op::NtSt, "cxl0", 4..6),
     ];
     let of = |seed| {
-        let seen = common::run(&bed, &tenants, 100.0, 500.0, seed);
+        let seen = crate::common::run(&bed, &tenants, 100.0, 500.0, seed);
         let latency = seen.0.tenants[0].latency.as_ref().unwrap().buckets();
         (
             seen.0.tenants[0].accesses,
@@ -271,8 +269,8 @@ fn two_drives_do_not_wait_for_each_other() {
     let other = other.with_stream(|s| s.pattern = one.work.stream().unwrap().pattern);
     let alone = steady(&bed, std::slice::from_ref(&one)).gbps(0);
     let seen = steady(&bed, &[one, other]);
-    common::assert_near("one", seen.gbps(0), alone, 0.02);
-    common::assert_near("other", seen.gbps(1), alone, 0.02);
+    crate::common::assert_near("one", seen.gbps(0), alone, 0.02);
+    crate::common::assert_near("other", seen.gbps(1), alone, 0.02);
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! Latency distributions of single requests: an injected distribution is recovered, and load changes it as
 //! published.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use weir_model::access::Op;
 use weir_model::machine::Machine;
 use weir_model::platform::{Platform, Sourced, Tail};

@@ -1,8 +1,6 @@
 //! Each tenant's own counters: the counts of its cores, and of no others.
 
-mod common;
-
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::access::Op;

@@ -1,10 +1,8 @@
 //! What a program does in each of its regions: laws that hold for every program.
 
-mod common;
-
 use std::collections::BTreeMap;
 
-use common::*;
+use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use weir_model::counters::Counter;

@@ -1,14 +1,12 @@
 //! Real applications of this host, as a process: figures and answers, a server that dies, Weir that is killed or stopped, and
 //! what is not installed. Without `redis-server` its tests say that they are skipped.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Done, Place, signal};
+use crate::common::{Done, Place, signal};
 use weir_lab::workload::application::ApplicationRun;
 use weir_model::document::Document;
 

@@ -1,12 +1,10 @@
 //! Bad luck: full disks, damaged stores, interrupts, and two Weirs at once. Nothing is lost.
 
-mod common;
-
 use std::io::{BufRead as _, BufReader};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{Done, LONG, Place, SMALL, signal, with};
+use crate::common::{Done, LONG, Place, SMALL, signal, with};
 
 #[test]
 fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {

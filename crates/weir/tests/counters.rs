@@ -1,8 +1,6 @@
 //! `weir counters` as a process: commands are counted or it is said why not, and files are read.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 
 #[test]
 fn a_command_is_counted_and_its_words_are_its_own() {

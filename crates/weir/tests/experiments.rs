@@ -1,8 +1,6 @@
 //! Every experiment as a process: what its document says, and that its tables can be read.
 
-mod common;
-
-use common::{Place, with};
+use crate::common::{Place, with};
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
 use serde_json::Value;

@@ -1,9 +1,7 @@
 //! `weir explain` of commands and processes of this host, as a process. Where the machine has no
 //! counters of its cores, as most virtual ones, time and the kernel's counts remain.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 
 const JSON: [&str; 2] = ["--format", "json"];
 

@@ -1,8 +1,6 @@
 //! `weir platforms fit`: what is fitted to a model has the model's curves, the file works, and bad input is refused.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::Value;
 
 /// A server that takes little time.

@@ -4,17 +4,15 @@
 //! `WEIR_FUZZ_SEED` (default 1) and N alone. A case that fails is written to a file, which the message names:
 //!
 //! ```text
-//! WEIR_FUZZ_SECONDS=3600 WEIR_FUZZ_SEED=7 cargo test --release -p weir --test fuzz platform
+//! WEIR_FUZZ_SECONDS=3600 WEIR_FUZZ_SEED=7 cargo test --release -p weir --test all fuzz::platform
 //! ```
-
-mod common;
 
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::Place;
+use crate::common::Place;
 use weir_insight::slowdown::file as model_file;
 use weir_linux::{Root, doctor, recording, topology};
 use weir_model::counter_file::{self, ReadOptions};

@@ -1,10 +1,8 @@
 //! Counters from files: explained, predicted and evaluated, by the command.
 
-mod common;
-
 use std::fmt::Write as _;
 
-use common::{Place, SMALL};
+use crate::common::{Place, SMALL};
 use serde_json::json;
 
 /// What `perf stat -x,` writes, of a core that loses 30 % of its cycles to misses.

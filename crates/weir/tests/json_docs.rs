@@ -1,5 +1,5 @@
 //! `docs/json.md` says what the types say. After a change to a document, one command writes it anew:
-//! `WEIR_UPDATE=1 cargo test -p weir --test json_docs`.
+//! `WEIR_UPDATE=1 cargo test -p weir --test all json_docs`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -172,7 +172,7 @@ fn the_page_about_json_is_current() {
     let found = std::fs::read_to_string(&path).unwrap_or_default();
     assert!(
         found == wanted,
-        "docs/json.md is not what the types say; run: WEIR_UPDATE=1 cargo test -p weir --test json_docs"
+        "docs/json.md is not what the types say; run: WEIR_UPDATE=1 cargo test -p weir --test all json_docs"
     );
 }
 
@@ -199,7 +199,7 @@ fn the_schema_files_are_current() {
         let found = std::fs::read_to_string(&path).unwrap_or_default();
         assert!(
             found == wanted,
-            "schemas/{name}.json is not what the types say; run: WEIR_UPDATE=1 cargo test -p weir --test json_docs"
+            "schemas/{name}.json is not what the types say; run: WEIR_UPDATE=1 cargo test -p weir --test all json_docs"
         );
     }
 }

@@ -1,9 +1,7 @@
 //! Memory is placed, moved and looked at on whatever Linux this is. What takes several nodes is tried in
 //! `tests/vm`.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::Value;
 use weir::documents::PlaceDocument;
 

@@ -1,12 +1,10 @@
 //! Every verb that reads the system, on every recorded machine, as a process.
-//! `WEIR_BLESS=1 cargo test -p weir-linux -p weir --test recorded` rewrites what they should print.
-
-mod common;
+//! `WEIR_BLESS=1 cargo test -p weir-linux -p weir recorded` rewrites what they should print.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use common::{Done, Place, text};
+use crate::common::{Done, Place, text};
 use unicode_width::UnicodeWidthStr;
 
 fn home() -> PathBuf {

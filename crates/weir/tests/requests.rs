@@ -1,8 +1,6 @@
 //! Wrong requests: each is refused with code 2, says what and where, and measures nothing.
 
-mod common;
-
-use common::{Done, Place, SMALL, with};
+use crate::common::{Done, Place, SMALL, with};
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::Feature;
 use weir_model::machine::MachineError;

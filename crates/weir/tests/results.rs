@@ -1,12 +1,10 @@
 //! Results: whole on standard output, in documents that read back, and nothing else beside them.
 
-mod common;
-
 use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Stdio;
 
-use common::{Done, Place, SMALL, text, with};
+use crate::common::{Done, Place, SMALL, text, with};
 use weir::documents::{PlatformsDocument, RecordDocument, RunsDocument, TopoDocument};
 use weir_lab::reproduce::Reproduction;
 use weir_model::document::{BenchDocument, Document};
@@ -119,7 +117,7 @@ fn tables_fit_eighty_columns() {
         "platforms show interplay-a",
         "bench latency --op ld --size 4K,1G --on miku-a+cxl-b --quick",
         "bench bandwidth --on emr2s --threads 1,2,32",
-        "reproduce memo",
+        "reproduce --only MEM-00",
         "runs list",
         "runs show 1",
     ] {

@@ -1,10 +1,8 @@
 //! Calibrated, predicted, measured, interleaved and drawn, by the command on a model.
 
-mod common;
-
 use std::sync::OnceLock;
 
-use common::{Place, text, with};
+use crate::common::{Place, text, with};
 
 const HERE: &[&str] = &["--on", "skx2s", "--tier", "remote", "--format", "json"];
 

@@ -1,9 +1,7 @@
 //! Calibration, prediction and interleaving on this host, as a process. What a machine lacks for them is
 //! named: counters, a second node, or weights of interleaving.
 
-mod common;
-
-use common::Place;
+use crate::common::Place;
 use serde_json::json;
 
 /// Whether this machine has a second tier of memory called so.

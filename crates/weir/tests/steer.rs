@@ -1,13 +1,11 @@
 //! `weir steer` as a process.
 
-mod common;
-
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use common::{Place, signal};
+use crate::common::{Place, signal};
 
 /// A scenario on a model, played for so long.
 fn play<'a>(what: &'a str, lasts: &'a str) -> [&'a str; 8] {
@@ -415,7 +413,7 @@ fn a_journal_that_cannot_be_read_is_no_all_clear() {
     std::fs::create_dir(place.path("mine")).unwrap();
     let diary = place.file("mine/journal", "today I saw a heron\n");
     restore("mine").refuses(1, &["mine", "give another folder"]);
-    assert_eq!(common::text(&diary), "today I saw a heron\n");
+    assert_eq!(crate::common::text(&diary), "today I saw a heron\n");
     let damaged = place.file("mine/journal", format!("{JOURNAL}0badbad0 {{}}\n"));
     let done = restore("mine").expect(1);
     assert!(
@@ -425,8 +423,8 @@ fn a_journal_that_cannot_be_read_is_no_all_clear() {
     );
     assert!(done.out().contains("journal.damaged-1"), "{}", done.out());
     assert_ne!(
-        common::text(&damaged),
-        common::text(&place.path("mine/journal.damaged-1"))
+        crate::common::text(&damaged),
+        crate::common::text(&place.path("mine/journal.damaged-1"))
     );
 
     // A configuration is not needed.
@@ -483,7 +481,7 @@ fn a_register_that_cannot_be_restored_is_named_and_kept() {
             "{}",
             done.err()
         );
-        assert!(common::text(&journal).contains("/dev/cpu/9999/msr:0x1a4"));
+        assert!(crate::common::text(&journal).contains("/dev/cpu/9999/msr:0x1a4"));
     }
 }
 

@@ -1,14 +1,12 @@
 //! Storage of this machine, as a process: the real `fio` where there is one, and stand-ins for one
 //! that fails.
 
-mod common;
-
 use std::fs;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::Place;
+use crate::common::Place;
 use serde_json::Value;
 use tempfile::TempDir;
 use unicode_width::UnicodeWidthStr;
@@ -276,7 +274,7 @@ fn a_disk_without_room_for_the_scratch_file_is_told_with_what_to_do() {
     // A limit on file size stands in for a full disk; the store stays below it.
     let limit = "trap '' XFSZ; ulimit -f 20000";
     let request = matrix(folder.path(), "1");
-    let done = common::Done(place.under_shell(limit, &request).output().unwrap()).expect(1);
+    let done = crate::common::Done(place.under_shell(limit, &request).output().unwrap()).expect(1);
     assert!(
         done.err().contains("filling a scratch file"),
         "{}",

@@ -1,8 +1,6 @@
 //! Sweeps from files: the same points as flags, taken up where they stopped, mistakes told at once.
 
-mod common;
-
-use common::{Done, Place, signal, with};
+use crate::common::{Done, Place, signal, with};
 
 const SMALL: &str = r#"
 [[sweep]]

@@ -1,12 +1,10 @@
 //! `weir tier` as a process: policies on a model, the kernel's tiering on this host, and what is said of wrong requests.
 
-mod common;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use common::{Place, with};
+use crate::common::{Place, with};
 use weir::verbs::tier::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
@@ -14,7 +12,7 @@ use weir_steer::tier::advise::Advised;
 use weir_steer::tier::population::Compared;
 use weir_steer::tier::profile::{PageKind, Profile, ProfileInterval, ProfileSource};
 
-const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 256MiB --for 60s";
+const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 64MiB --for 60s";
 
 #[test]
 fn policies_are_compared_and_what_is_stored_says_the_same() {

@@ -1,8 +1,6 @@
 //! `weir workload` as a process: lists, shows, checks, runs, and what is said of wrong requests.
 
-mod common;
-
-use common::{Place, with};
+use crate::common::{Place, with};
 use serde_json::Value;
 use weir::documents::{WorkloadDocument, WorkloadsDocument};
 use weir_lab::workload::WorkloadCost;

@@ -1,12 +1,10 @@
 //! `weir workload import` and `record` as processes: formats, packed and damaged traces, what is written, what is left.
 
-mod common;
-
 use std::io::{Read as _, Write as _};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Place, signal, text};
+use crate::common::{Place, signal, text};
 use weir_model::document::Document;
 use weir_trace::check::Imported;
 

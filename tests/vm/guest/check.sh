@@ -53,7 +53,8 @@ check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
     between) awk -v a="$2" -v b="$4" -v c="$5" 'BEGIN { exit !(a != "" && a + 0 >= b + 0 && a + 0 <= c + 0) }' && passed=true ;;
     below) awk -v a="$2" -v b="$4" 'BEGIN { exit !(a != "" && a + 0 < b + 0) }' && passed=true ;;
     esac
-    $passed && echo "ok      $1" || echo "FAILED  $1: saw '$2', wanted: $3 '$4${5:+ $5}'"
+    read -r up _ < /proc/uptime
+    $passed && echo "ok      $1 ($up s)" || echo "FAILED  $1: saw '$2', wanted: $3 '$4${5:+ $5}' ($up s)"
     report "{\"check\":$(quoted "$1"),\"passed\":$passed,\"seen\":$(quoted "$(printf '%s' "$2" | head -c 2000)"),\"wanted\":$(quoted "$3 $4${5:+ $5}")}"
 }
 

@@ -211,6 +211,8 @@ mod tests {
     }
 
     proptest! {
+        // Each makes a tree of files.
+        #![proptest_config(ProptestConfig::with_cases(32))]
         #[test]
         fn who_may_be_held_has_the_part_that_was_asked_for(
             groups in prop::collection::vec((0u64..900, 0u64..900), 0..6), share in 0.01..1.0_f64,
