@@ -187,6 +187,30 @@ fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
     }
 }
 
+/// A program of Weir's own, with little data.
+#[test]
+fn a_command_is_compared_with_itself_beside_an_application() {
+    let place = Place::new();
+    let column = include_str!("../../../workloads/scan-column.toml");
+    let column = column.replace("16 GiB", "8 MiB").replace("512 MiB", "256 KiB");
+    place.file("column.toml", column);
+    let words = "explain --beside dram:column.toml --format json -o why.json -- sleep 0.2";
+    let done = place.run(words);
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        done.refuses(3, &["need two cores"]);
+        return;
+    }
+    done.expect(0);
+    let text = std::fs::read_to_string(place.path("why.json")).unwrap();
+    let document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let beside = |index: usize| document["runs"][index]["beside"].as_str();
+    assert_eq!([beside(0), beside(1)], [None, Some("dram:column.toml")]);
+    // A description without a real program.
+    place
+        .run("explain --beside dram:chase -- true")
+        .refuses(2, &["whose real program the host runs"]);
+}
+
 /// What `perf stat` writes where the processor has no counters to give.
 fn timed(seconds: &str) -> String {
     format!(

@@ -8,6 +8,7 @@ use weir_lab::Outcome as _;
 use weir_lab::interplay::What;
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::pin::Pinned;
+use weir_model::application_tenant::{ApplicationTenant, RunningApplication};
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
 use weir_model::document::Document;
@@ -16,6 +17,7 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 
+use super::super::parties::prepare;
 use super::{Args, document};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
@@ -73,11 +75,13 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
     let mut seen = Vec::new();
     let mut head = header(Explained::SCHEMA, context, &topology.processor);
     head.machine = host.identity.clone();
+    head.warnings
+        .extend(neighbour.iter().flat_map(|other| other.told.clone()));
     for (index, place) in places.iter().enumerate() {
         let pinned = neighbour.as_ref().map(|other| Pinned::to_any(&other.left));
         let pinned = pinned.transpose()?;
         let runs = neighbour.as_ref().filter(|_| index > 0);
-        let machine = runs.map(|other| other.start(context)).transpose()?;
+        let beside = runs.map(|other| other.start(context)).transpose()?;
         let counted = Count {
             command: &args.command,
             pid: args.pid,
@@ -88,8 +92,8 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         }
         .run(&context.stop)?;
         drop(pinned);
-        if let Some(mut machine) = machine {
-            head.warnings.extend(machine.stop()?.warnings);
+        if let Some(beside) = beside {
+            head.warnings.extend(beside.end()?);
         }
         let tier = place.as_ref().map(|(tier, _)| tier);
         let of = |note: &String| match tier {
@@ -99,7 +103,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         head.warnings.extend(counted.notes.iter().map(of));
         seen.push(CountedRun {
             tier: tier.cloned(),
-            beside: runs.map(|other| other.tenant.name.clone()),
+            beside: runs.map(|other| other.name.clone()),
             // How long it was looked at says nothing of a process that runs on.
             time: counted.elapsed.filter(|_| args.pid.is_none()),
             unloaded: (args.idle.get(index)).and_then(|&ns| unloaded(&counted, Nanos(ns))),
@@ -122,26 +126,42 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
 /// What runs beside a command, and the cores that it leaves.
 struct Neighbour {
     chosen: Chosen,
-    tenant: Tenant,
+    name: String,
+    load: Load,
     left: Vec<u32>,
+    /// What is worth knowing of its size.
+    told: Vec<String>,
 }
 
-/// How long it runs before the command begins.
+enum Load {
+    Stream(Tenant),
+    Application(ApplicationTenant),
+}
+
+/// A neighbour at work.
+enum Beside {
+    Stream(Box<dyn Machine>),
+    Application(Box<dyn RunningApplication>),
+}
+
+/// How long a stream runs before the command begins.
 const LEAD: Nanos = Nanos(200e6);
 
 impl Neighbour {
-    /// The stream that was asked for, on the second half of the cores, 16 at most.
+    /// The stream or application that was asked for, on the second half of the cores, 16 at most.
     fn of(args: &Args, context: &Context) -> Result<Option<Self>> {
         if args.study.beside.is_none() {
             return Ok(None);
         }
         let chosen = machine::choose(&context.global.on)?;
-        let Some(party) = super::beside(args, &chosen)? else {
+        let Some(mut party) = super::beside(args, &chosen)? else {
             return Ok(None);
         };
-        if !matches!(party.what, What::Stream(_)) {
+        let told = prepare(std::slice::from_mut(&mut party), (None, 2), &chosen, context)?;
+        if matches!(party.what, What::Program(..)) {
             return Err(Failure::request(format!(
-                "`{}` runs on a model; on this host a command is explained beside a stream, as dram:nt_st",
+                "`{}` runs on a model; on this host a command is explained beside a stream, as dram:nt_st, or \
+                 a workload whose real program the host runs, as dram:redis-ycsb-a",
                 party.name
             )));
         }
@@ -149,25 +169,55 @@ impl Neighbour {
         let (left, others) = cores.split_at(cores.len() / 2);
         if left.is_empty() {
             return Err(Failure::Missing(anyhow::anyhow!(
-                "a command and a stream beside it need two cores, and this host has {}",
+                "a command and a tenant beside it need two cores, and this host has {}",
                 cores.len()
             )));
         }
         let others = &others[..others.len().min(16)];
-        let tenant = party.tenant(&chosen.topology, others);
+        let topology = &chosen.topology;
+        let load = (party.real(topology, others, context.global.seed)).and_then(|real| match real {
+            Some(application) => Ok(Load::Application(application)),
+            None => Ok(Load::Stream(party.tenant(topology, others)?)),
+        });
         Ok(Some(Self {
-            tenant: tenant.map_err(|error| driver::refusal(error, &chosen))?,
+            load: load.map_err(|error| driver::refusal(error, &chosen))?,
+            name: party.name,
             left: left.to_vec(),
+            told,
             chosen,
         }))
     }
 
-    /// It runs until the machine is stopped.
-    fn start(&self, context: &Context) -> Result<Box<dyn Machine>> {
-        let mut machine = self.chosen.testbed.open(context.global.seed)?;
-        machine.start(std::slice::from_ref(&self.tenant))?;
-        machine.observe(LEAD)?;
-        Ok(machine)
+    /// It works until it is ended.
+    fn start(&self, context: &Context) -> Result<Beside> {
+        let testbed = &self.chosen.testbed;
+        Ok(match &self.load {
+            Load::Stream(tenant) => {
+                let mut machine = testbed.open(context.global.seed)?;
+                machine.start(std::slice::from_ref(tenant))?;
+                machine.observe(LEAD)?;
+                Beside::Stream(machine)
+            }
+            Load::Application(tenant) => {
+                let stop = || context.stop.requested();
+                let mut application = testbed.application(tenant, &stop)?;
+                application.begin(&stop)?;
+                Beside::Application(application)
+            }
+        })
+    }
+}
+
+impl Beside {
+    /// Ends it, and gives its warnings.
+    fn end(self) -> Result<Vec<String>> {
+        Ok(match self {
+            Self::Stream(mut machine) => machine.stop()?.warnings,
+            Self::Application(mut application) => {
+                application.end()?;
+                Vec::new()
+            }
+        })
     }
 }
 

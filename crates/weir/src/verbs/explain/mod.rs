@@ -39,6 +39,7 @@ Examples:
   weir explain -I 1000 -- ./service --once
   weir explain --tier dram,cxl0 -- ./service --once
   weir explain --beside dram:nt_st -- ./service --once
+  weir explain --beside dram:redis-ycsb-a -- ./service --once
   weir explain --pid 4242 -- sleep 10
   weir explain --counters local.csv --cpu spr
   weir explain --counters local.csv --against cxl.csv --cpu spr
