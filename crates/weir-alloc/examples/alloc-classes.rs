@@ -1,6 +1,6 @@
 //! Has an index in one class and a cold column in another, so that the kernel says on which nodes they are.
 //!
-//! `alloc-classes POLICY MIB`: so much of each. It prints its process and where the column begins, and waits for its input to end.
+//! `alloc-classes POLICY MIB`: so much of each. It prints its process, and waits for its input to end.
 
 use std::io::Read as _;
 use weir_alloc::{Arenas, ObjectClass};
@@ -19,22 +19,16 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         arenas.class(&ObjectClass::Index)?,
         arenas.class(&ObjectClass::Cold)?,
     );
-    // An index has small nodes, a column is one array.
-    let mut first = None;
+    // A column is one array, an index has small nodes.
+    let column = cold.alloc(bytes, 64)?;
+    // SAFETY: it has so many bytes, and is never freed.
+    unsafe { column.write_bytes(2, bytes) };
     for _ in 0..bytes / 256 {
         let node = index.alloc(256, 64)?;
-        // SAFETY: it has 256 bytes, and is never freed.
+        // SAFETY: as above.
         unsafe { node.write_bytes(1, 256) };
-        first.get_or_insert(node);
     }
-    let column = cold.alloc(bytes, 64)?;
-    // SAFETY: as above.
-    unsafe { column.write_bytes(2, bytes) };
-    println!(
-        "process {} index {first:?} cold {column:?}",
-        std::process::id()
-    );
-    println!("{index:?} {cold:?}");
+    println!("process {} has {index:?} {cold:?}", std::process::id());
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())
 }

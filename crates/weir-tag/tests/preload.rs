@@ -132,7 +132,7 @@ fn large_allocations_are_named_after_their_callers() {
 const CONTRACT: &str = r#"
 static int is(const char *p, int byte, size_t n) { for (size_t i = 0; i < n; i += 997) if (p[i] != byte) return 0; return 1; }
 int main() {
-    for (int round = 0; round < 300; round++) {
+    for (int round = 0; round < 60; round++) {
         /* Through every size class, in and out of mappings of their own. */
         size_t n = 1000;
         char *p = malloc(n);
