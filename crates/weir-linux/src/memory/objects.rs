@@ -144,6 +144,8 @@ fn mapping(line: &str) -> Option<(usize, usize, String)> {
         .map(|name| name.trim_end_matches(']'))
     {
         Some("vdso" | "vvar" | "vvar_vclock" | "vsyscall") => return None,
+        // The table of names itself.
+        None if path == "/memfd:weir-names" => return None,
         // Names of the kernel's own may have a number.
         Some(name) => name.strip_prefix("anon:").unwrap_or(name).to_owned(),
         None if path.is_empty() && end - start >= LARGE => format!("anon-{start:x}"),
