@@ -40,7 +40,7 @@ unsafe fn holds(at: usize, bytes: usize, mark: u8) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(96))]
+    #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
     fn objects_keep_their_content_apart_and_aligned_and_all_memory_goes_back(
         steps in prop::collection::vec(step(), 1..120),
@@ -230,7 +230,7 @@ fn a_child_allocates_and_frees_while_other_threads_did() {
             });
         }
         // A failure must not leave the other threads running.
-        for _ in 0..200 {
+        for _ in 0..100 {
             if failed > 0 {
                 break;
             }

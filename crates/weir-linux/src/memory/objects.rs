@@ -207,6 +207,7 @@ mod tests {
 7f0020000000-7f0020002000 rw-p 00000000 00:00 0                          [anon:hash tables]
 7f0030000000-7f0030004000 r--s 00000000 00:1f 12                         /dev/shm/main.arrow
 7f0030004000-7f0030005000 rw-s 00004000 00:1f 12                         /dev/shm/main.arrow
+7f0040000000-7f0040600000 rw-p 00000000 00:01 12                         /memfd:weir-names (deleted)
 7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]
 7ffd00030000-7ffd00032000 r-xp 00000000 00:00 0                          [vdso]
 odd
