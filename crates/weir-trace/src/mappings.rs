@@ -1,6 +1,6 @@
-//! Which files a process has mapped, so that parts of its memory have names.
+//! Which files a process has mapped, and what it calls its own memory, so that parts of its memory have names.
 
-/// Files that a process has mapped, by address.
+/// Files that a process has mapped, and memory that it has named, by address.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Mappings {
     /// The first address, the first behind, and the name; without overlaps, by address.
@@ -31,7 +31,16 @@ impl Mappings {
         self.all = kept;
     }
 
-    /// Notes the files of `/proc/PID/maps` (proc(5)).
+    /// Notes a mapping by its path, or the name that the process gave it (`weir:` of the allocator is left out).
+    pub fn name(&mut self, from: u64, to: u64, name: &str) {
+        self.add(
+            from,
+            to,
+            &region_name(name.strip_prefix("weir:").unwrap_or(name)),
+        );
+    }
+
+    /// Notes the files and the named memory of `/proc/PID/maps` (proc(5)).
     pub fn read(&mut self, maps: &str) {
         for line in maps.lines() {
             let mut words = line.split_ascii_whitespace();
@@ -40,10 +49,12 @@ impl Mappings {
             };
             let hex = |text| u64::from_str_radix(text, 16).ok();
             let ends = range.split_once('-');
+            // The kernel's name has spaces, but no brackets.
+            let anonymous = (line.split_once("[anon:")).map(|(_, name)| name.trim_end_matches(']'));
             if let Some((Some(from), Some(to))) = ends.map(|(from, to)| (hex(from), hex(to)))
-                && !path.starts_with('[')
+                && (anonymous.is_some() || !path.starts_with('['))
             {
-                self.add(from, to, &region_name(path));
+                self.name(from, to, anonymous.unwrap_or(path));
             }
         }
     }
@@ -102,6 +113,28 @@ mod tests {
         assert_eq!(
             [0x7f00, 0x7f20, 0x7f40, 0x8fff].map(|at| all.at(at)),
             [Some("main"), None, None, Some("pool")]
+        );
+    }
+
+    #[test]
+    fn memory_that_a_process_has_named_is_named() {
+        let mut all = Mappings::default();
+        all.read(
+            "7f00-7f20 rw-p 00000000 00:00 0                          [anon:weir:index]\n\
+             7f20-7f30 rw-p 00000000 00:00 0 [anon:site:libpython3.11+0x1af898]\n\
+             7f30-7f40 rw-p 00000000 00:00 0 [anon:hash tables]\n7f40-7f50 rw-p 00000000 00:00 0 [stack]\n",
+        );
+        all.name(0x8000, 0x9000, "weir:cold");
+        let index = "site-libpython3.11-0x1af898";
+        assert_eq!(
+            [0x7f00, 0x7f20, 0x7f30, 0x7f40, 0x8000].map(|at| all.at(at)),
+            [
+                Some("index"),
+                Some(index),
+                Some("hash-tables"),
+                None,
+                Some("cold")
+            ]
         );
     }
 }

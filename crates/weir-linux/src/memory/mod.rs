@@ -3,6 +3,7 @@
 mod address_range;
 mod free_memory;
 mod moves;
+pub mod names;
 pub(crate) mod numa_maps;
 pub mod objects;
 mod policy;

@@ -116,6 +116,7 @@ impl Tracer {
     }
 
     /// The command under the tracer, which writes to the descriptor [`RECORDS`]. What is in the folder must stay while it runs.
+    /// The command loads the library `preload` before its own.
     ///
     /// # Errors
     /// The plugin cannot be compiled.
@@ -124,12 +125,18 @@ impl Tracer {
         words: &[String],
         children: bool,
         folder: &TempDir,
+        preload: Option<&Path>,
     ) -> io::Result<Command> {
         let mut command = match self {
             Self::Qemu => {
                 let mut command = Command::new(emulator());
                 command.args(["-cpu", "max", "-plugin"]);
                 command.arg(plugin(folder.path())?);
+                if let Some(library) = preload {
+                    // For the program, and not for the emulator.
+                    let variable = format!("LD_PRELOAD={}", library.display());
+                    command.args(["-E", &variable]);
+                }
                 let program = words.first().map_or("", String::as_str);
                 command.arg(find(program).unwrap_or_else(|| program.into()));
                 command.args(words.iter().skip(1));
@@ -149,6 +156,9 @@ impl Tracer {
                 true => "--trace-children=yes",
                 false => "--child-silent-after-fork=yes",
             });
+        if let Some(library) = preload {
+            command.env("LD_PRELOAD", library);
+        }
         command.arg("--").args(words);
         Ok(command)
     }

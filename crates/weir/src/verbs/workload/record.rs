@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
+use weir_linux::memory::names;
 use weir_linux::piped::{Piped, ask_to_end};
 use weir_linux::tracer::{Tracer, find, folder};
 use weir_model::units::Nanos;
@@ -67,6 +68,9 @@ pub struct Args {
     /// Follow the processes that it starts, too.
     #[arg(long)]
     children: bool,
+    /// Preload this libweir_tag.so, so that large allocations are named after the code that asks for them.
+    #[arg(long, value_name = "FILE")]
+    tag: Option<PathBuf>,
     #[command(flatten)]
     description: Description,
 }
@@ -81,6 +85,7 @@ impl Args {
             share: 1.0,
             time_first: false,
             children: false,
+            tag: None,
             description: Description {
                 out,
                 ..Description::default()
@@ -141,6 +146,7 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
     let keeping = Keeping::begin(context, VERB)?;
     let file = args.description.file(Path::new(name))?;
     let with = chosen(args)?;
+    let tag = args.tag.as_deref().map(library).transpose()?;
     if is_script(name)? && !args.children {
         say(&format!(
             "weir: warning: `{name}` is a script, and only its interpreter is followed; --children follows what it starts"
@@ -152,7 +158,7 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
     };
     let made = folder().map_err(cannot)?;
     let command = with
-        .command(&args.command, args.children, &made)
+        .command(&args.command, args.children, &made, tag.as_deref())
         .map_err(cannot)?;
     let tracer = Piped::by_records(command).map_err(cannot)?;
     let process = tracer.process();
@@ -181,6 +187,9 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
                 // Both tracers leave addresses as they are, so that the maps of their process are those of the command.
                 if let Ok(maps) = std::fs::read_to_string(format!("/proc/{process}/maps")) {
                     mappings.read(&maps);
+                    for (from, to, name) in names::of(process, &maps).iter() {
+                        mappings.name(from as u64, to as u64, name);
+                    }
                 }
                 match asked {
                     None if is_over() => {
@@ -216,6 +225,16 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
         ))),
         false => Ok(file),
     }
+}
+
+/// A library to preload, by its whole path.
+fn library(file: &Path) -> Result<PathBuf> {
+    file.canonicalize().map_err(|why| {
+        Failure::request(format!(
+            "--tag {}: {why}; `cargo build --release -p weir-tag` makes target/release/libweir_tag.so",
+            file.display()
+        ))
+    })
 }
 
 /// Whether the command is a script.
