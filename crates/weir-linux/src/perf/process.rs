@@ -49,18 +49,30 @@ impl Instructions {
 
 #[cfg(test)]
 mod tests {
-    use std::hint::black_box;
+    use weir_model::topology::TierName;
+    use weir_model::units::Bytes;
 
     use super::*;
+    use crate::memory::{Policy, Region, Share, base_page};
 
     /// Page faults (PERF_COUNT_SW_PAGE_FAULTS) stand in for instructions: every kernel counts them.
     #[test]
     fn what_a_process_does_is_counted() {
         let root = Root::live();
+        let share = Share {
+            tier: TierName::dram(),
+            node: None,
+            weight: 1,
+        };
+        let bytes = Bytes(16 * base_page() as u64);
+        let memory = Region::untouched(bytes, &[share], &Policy::probe()).unwrap();
         let own = Instructions::of(&root, std::process::id(), Encoded::software(2)).unwrap();
         let before = own.total();
-        black_box(vec![1_u8; 8 << 20]);
-        assert!(own.total() - before >= 1.0);
+        for page in 0..16 {
+            // SAFETY: a byte of the region, to which nothing else refers.
+            unsafe { memory.base().add(page * base_page()).write_volatile(1) };
+        }
+        assert!(own.total() - before >= 16.0);
         assert!(Instructions::of(&root, 4_194_303, Encoded::software(2)).is_err());
     }
 }
