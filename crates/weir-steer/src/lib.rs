@@ -20,6 +20,7 @@
 //! | [`daemon`] | the loop of the daemon, which restores everything however it ends |
 //! | [`config`] | the steering file |
 //! | [`tier`] | policies of page placement side by side, on pages that are simulated |
+//! | [`place`] | which objects of a process go to the slow tier, and which come back |
 //! | [`log`], [`status`] | the decision log, a decision in words, and the status document |
 //!
 //! Time passes in the machine, and this crate writes nothing: the caller of a controller turns a decision
@@ -37,6 +38,7 @@ pub mod knee;
 pub mod limit;
 pub mod log;
 pub mod own;
+pub mod place;
 pub mod published;
 pub mod readings;
 pub mod record;

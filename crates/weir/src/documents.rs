@@ -9,7 +9,9 @@ use weir_model::platform::ParameterRow;
 use weir_model::topology::{TierName, Topology};
 use weir_model::workload::{Application, Workload};
 
-use crate::verbs::place::{apply::PlaceApplied, objects::ProcessMemory};
+use crate::verbs::place::{
+    apply::PlaceApplied, live::LiveAdvice, objects::ProcessMemory, watched::PlaceWatched,
+};
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
@@ -459,6 +461,8 @@ kinds! {
     Of<Offloaded> => "weir place offload",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",
+    Of<LiveAdvice> => "weir place advise --pid",
+    Of<PlaceWatched> => "weir place watch",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",
     Of<Simulated> => "weir tier simulate",
     Of<Tiered> => "weir tier run",

@@ -1,6 +1,8 @@
 //! Memory is placed, moved and looked at on whatever Linux this is. What takes several nodes is tried in
 //! `tests/vm`.
 
+use std::io::BufRead as _;
+
 use crate::common::Place;
 use serde_json::Value;
 use weir::documents::PlaceDocument;
@@ -148,6 +150,17 @@ fn advice_that_cannot_be_given_says_why() {
     let refused = |line: &str, code: i32, words: &[&str]| {
         place.run(line).refuses(code, words);
     };
+    refused("place advise", 2, &["weir workload list", "--pid"]);
+    refused(
+        "place advise job.toml --for 3s --on emr2s+cxl-a",
+        2,
+        &["--for is for"],
+    );
+    refused(
+        "place advise --pid 1 --max-loss 3",
+        2,
+        &["cannot be used with"],
+    );
     refused(
         "place advise job.toml",
         3,
@@ -275,4 +288,168 @@ fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
     .unwrap();
     let odd = format!("place restore {}", place.path("odd.txt").display());
     place.run(&odd).refuses(2, &["line 2"]);
+}
+
+/// Memory that `weir place` holds and does not touch: its process and the name of the object.
+struct Held {
+    child: std::process::Child,
+    pid: u32,
+    object: String,
+}
+
+impl Held {
+    fn of(place: &Place) -> Self {
+        let mut child = place.start("place --size 80M --hold 120");
+        let mut said = std::io::BufReader::new(child.stderr.take().unwrap());
+        let mut line = String::new();
+        while !line.contains(" holds ") {
+            line.clear();
+            assert!(said.read_line(&mut line).unwrap() > 0);
+        }
+        let word = |at: usize| line.split(' ').nth(at).unwrap();
+        Self {
+            pid: word(1).parse().unwrap(),
+            object: format!(
+                "anon-{}",
+                line.split(" at ")
+                    .nth(1)
+                    .unwrap()
+                    .split(' ')
+                    .next()
+                    .unwrap()
+            ),
+            child,
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Advice for a process, and the object with this name.
+fn live(place: &Place, pid: u32, named: &dyn Fn(&str) -> bool) -> Option<(Value, Value)> {
+    let line = format!("place advise --pid {pid} --for 3s --interval 1s --format json");
+    let done = place.run(&line);
+    if done.code() == 3 {
+        assert!(done.err().contains("nothing here sees"), "{}", done.err());
+        return None;
+    }
+    let found = done.expect(0).json();
+    let mut objects = found["objects"].as_array().unwrap().iter();
+    let object = objects.find(|object| named(object["object"].as_str().unwrap()));
+    let object = object.unwrap_or_else(|| panic!("{found}")).clone();
+    Some((found, object))
+}
+
+#[test]
+fn memory_that_is_not_touched_is_told_from_memory_that_is() {
+    let place = Place::new();
+    if !can_place(&place) {
+        return;
+    }
+    let held = Held::of(&place);
+    let Some((advice, cold)) = live(&place, held.pid, &|name| name == held.object) else {
+        return;
+    };
+    assert!(cold["heat"].as_f64() < Some(0.01), "{advice}");
+    assert_eq!(cold["advice"], "move", "{advice}");
+    let command = advice["command"].as_str().unwrap();
+    assert!(
+        command.contains(&format!("{}=cxl0", held.object)),
+        "{command}"
+    );
+    assert!(advice["source"].is_string() && advice["unseen"].as_array().unwrap().len() >= 3);
+    let more = format!("place advise --pid {} --for 1s --free 100G", held.pid);
+    place.run(&more).refuses(2, &["less than the 100 GiB"]);
+
+    // This process touches what it has, all the time.
+    let mut hot = vec![1_u8; 80 << 20];
+    let address = hot.as_ptr() as usize;
+    let on = std::sync::atomic::AtomicBool::new(true);
+    let hot_object = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while on.load(std::sync::atomic::Ordering::Relaxed) {
+                hot.iter_mut()
+                    .step_by(4096)
+                    .for_each(|byte| *byte = byte.wrapping_add(1));
+            }
+        });
+        let holds = |name: &str| {
+            let start = name
+                .strip_prefix("anon-")
+                .and_then(|start| usize::from_str_radix(start, 16).ok());
+            start.is_some_and(|start| start.abs_diff(address) < 80 << 20)
+        };
+        let found = live(&place, std::process::id(), &holds);
+        on.store(false, std::sync::atomic::Ordering::Relaxed);
+        found.unwrap().1
+    });
+    assert!(hot_object["heat"].as_f64() > Some(0.1), "{hot_object}");
+    assert_eq!(hot_object["advice"], "stays");
+}
+
+#[test]
+fn a_move_is_measured_before_and_after() {
+    let place = Place::new();
+    if !can_place(&place) {
+        return;
+    }
+    let held = Held::of(&place);
+    let apply = |more: &str| {
+        let line = format!("place apply --pid {} {}=dram", held.pid, held.object);
+        let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        words.extend(shell_words::split(more).unwrap());
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        place.run(&words)
+    };
+    let undo = place.path(&format!("weir-place-{}.txt", held.pid));
+    for (more, code, said) in [
+        ("--measure 'echo 5'", 2, "--verify"),
+        (
+            "--verify --measure 'echo some'",
+            2,
+            "does not end with a number",
+        ),
+        ("--verify --measure 'exit 3'", 1, "exit status: 3"),
+    ] {
+        apply(more).refuses(code, &[said]);
+        assert!(!undo.exists(), "{more} has moved");
+    }
+    // Each measurement is one more than the last, so that after the move all are higher.
+    let measure = "--verify --repeats 3 --settle 1ms --format json --measure 'echo $WEIR_PID > pid; echo >> n; wc -l < n'";
+    let found = apply(measure).expect(0).json();
+    let verified = &found["verified"];
+    assert_eq!(verified["before"], serde_json::json!([1.0, 2.0, 3.0]));
+    assert_eq!(verified["after"], serde_json::json!([4.0, 5.0, 6.0]));
+    assert_eq!(verified["change_pct"], 150.0);
+    let told = std::fs::read_to_string(place.path("pid")).unwrap();
+    assert_eq!(told.trim(), held.pid.to_string());
+    let back = format!("place restore weir-place-{}.txt", held.pid);
+    place.run(&back).expect(0);
+    std::fs::remove_file(&undo).unwrap();
+    let same = apply("--verify --repeats 3 --settle 1ms --measure 'echo 5'")
+        .expect(0)
+        .out();
+    assert!(same.contains("no change that is more than noise"), "{same}");
+}
+
+#[test]
+fn a_watch_that_cannot_be_is_refused() {
+    let place = Place::new();
+    let own = std::process::id();
+    for (line, code, said) in [
+        ("--hot 0.1 --cold 0.2", 2, "--hot is more than --cold"),
+        ("--window 1ms", 2, "--window is from"),
+        ("--free 0%", 2, "above 0 %"),
+        ("--tier cxl7", 3, "cxl7"),
+        ("--tier dram", 2, "dram"),
+    ] {
+        let line = format!("place watch --pid {own} {line}");
+        place.run(&line).refuses(code, &[said]);
+    }
+    assert!(!place.path(&format!("weir-place-{own}.txt")).exists());
 }

@@ -34,18 +34,21 @@ Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a
   weir place advise my-service.toml --on emr2s+cxl-a --free 50% --verify
   weir place advise --on ./my-server.toml+cxl-a --max-loss 2 -- ./job
+  weir place advise --pid 4711 --free 16G --for 60s
 
 A command runs on this host under a tracer first, as `weir workload record` runs
-it; the advice is about the description of it, for the model that --on names.")]
+it; the advice is about the description of it, for the model that --on names.
+A process of this host (--pid) is looked at while it runs: which objects are
+touched how often. Then no loss is predicted.")]
 pub struct AdviseObjects {
     /// A name from `weir workload list`, or a TOML file.
-    #[arg(value_name = "NAME|FILE", required_unless_present = "command")]
+    #[arg(value_name = "NAME|FILE")]
     pub workload: Option<String>,
     /// A command that is recorded first, and its arguments, after `--`.
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["workload", "threads"])]
     pub command: Vec<String>,
-    /// End the command after this time.
-    #[arg(long = "for", value_name = "TIME", requires = "command")]
+    /// End the command after this time; of a process, look at it for so long [default: 10s].
+    #[arg(long = "for", value_name = "TIME")]
     pub lasts: Option<Nanos>,
     /// The description of the command; without it NAME.toml here, which must not be there.
     #[arg(short, long, value_name = "FILE", requires = "command")]
@@ -86,7 +89,19 @@ pub enum Part {
 }
 
 impl Part {
-    fn read(text: &str) -> Result<Self, String> {
+    /// The amount, of so much memory.
+    pub fn of(self, all: Bytes) -> Bytes {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            Self::Share(share) => Bytes((all.get() as f64 * share).ceil() as u64),
+        }
+    }
+
+    /// Reads `16G` or `50%`.
+    ///
+    /// # Errors
+    /// It is neither, in words.
+    pub fn read(text: &str) -> Result<Self, String> {
         let Some(percent) = text.strip_suffix('%') else {
             let size = text.parse().map_err(|why| format!("{why}"))?;
             return Ok(Self::Bytes(size));

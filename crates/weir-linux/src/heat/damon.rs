@@ -10,6 +10,9 @@ use weir_model::units::Nanos;
 use super::maps::Resident;
 use crate::root::Root;
 
+/// So often the kernel looks for new mappings. Until then it sees no touch of them, for which they would be taken for cold;
+/// its own interval is a minute.
+const UPDATE: Nanos = Nanos(1e9);
 pub(crate) const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// After so many looks in a row without a list of regions watching has failed.
 const MOST_UNLISTED: u32 = 50;
@@ -91,6 +94,10 @@ impl Damon {
                 &micros(regions.sample),
             )?;
             put(&format!("{attributes}/intervals/aggr_us"), &micros(look))?;
+            put(
+                &format!("{attributes}/intervals/update_us"),
+                &micros(UPDATE),
+            )?;
             put(&format!("{attributes}/nr_regions/max"), &regions.most)?;
             put(&format!("{attributes}/nr_regions/min"), &regions.least)?;
             put("contexts/0/targets/nr_targets", &1)?;

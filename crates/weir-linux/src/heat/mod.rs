@@ -7,12 +7,18 @@
 //! | `damon` | the kernel's data access monitor |
 //! | `idle` | idle-page bits of physical pages |
 //! | `referenced` | accessed bits, counted for each mapping |
+//! | `of_objects` | what was seen, by object of the process |
+//! | `written` | which pages are written |
 
 pub(crate) mod damon;
 mod idle;
 mod maps;
+mod of_objects;
 mod referenced;
 mod samples;
+mod written;
+
+use std::time::{Duration, Instant};
 
 use weir_model::capability::Unavailable;
 use weir_model::heat::SeenPages;
@@ -29,11 +35,15 @@ use maps::Resident;
 use samples::Samples;
 
 pub use damon::Regions;
+pub use of_objects::{ObjectHeat, Special, of_objects, special};
+pub use written::{clear_written, sees_written, written};
 
 /// Parts of an address space that are told apart, about: more take time in each interval.
 const GRANULES: u64 = 1 << 16;
 /// More processes than this are not watched at once: DAMON has a kernel thread for each.
 const MOST_PROCESSES: usize = 16;
+/// Within a window, whoever waits is called so often.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// What watches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -244,6 +254,42 @@ impl Watch {
             Watching::Samples(_) | Watching::Damon(_) => {}
         }
         Ok(seen)
+    }
+
+    /// Watches for a window. `each` is called every few tens of milliseconds, and ends the window without an answer where it
+    /// says no. Returns what was seen and how long the window was: where DAMON has no answer for long, it is longer.
+    ///
+    /// # Errors
+    /// The processes have ended, or the kernel does not answer.
+    pub fn window(
+        &mut self,
+        length: Duration,
+        mut each: impl FnMut() -> bool,
+    ) -> Result<Option<(Vec<SeenPages>, Duration)>, Unavailable> {
+        let began = Instant::now();
+        let is_damon = self.mechanism() == Mechanism::Damon;
+        let look = Duration::from_nanos(self.look.get() as u64);
+        let mut looked = !is_damon;
+        loop {
+            if !each() {
+                return Ok(None);
+            }
+            let rest = length.saturating_sub(began.elapsed());
+            if looked && rest.is_zero() {
+                break;
+            }
+            // A window without a look would seem cold. DAMON answers when its own interval ends.
+            if is_damon && (!looked || rest >= look / 2) {
+                looked |= self.look()?;
+            } else {
+                self.drain();
+            }
+            let rest = length.saturating_sub(began.elapsed());
+            std::thread::sleep(if looked { PAUSE.min(rest) } else { PAUSE });
+        }
+        let took = began.elapsed();
+        let seen = self.take(Nanos(took.as_nanos() as f64))?;
+        Ok(Some((seen, took)))
     }
 
     /// Stops watching and restores the kernel's settings.

@@ -1,18 +1,78 @@
 //! A part of a process's address space.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
 use weir_model::scope::Scope;
+use weir_model::units::Bytes;
 
 use super::base_page;
 
 /// A part of a process's address space: `pid:4711:0x7f0000000000-0x7f0010000000`, as in `/proc/PID/maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressRange {
-    pub(super) process: u32,
-    pub(super) start: usize,
-    pub(super) end: usize,
+    pub(crate) process: u32,
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+impl AddressRange {
+    /// Its size.
+    pub fn bytes(&self) -> Bytes {
+        Bytes(self.end.saturating_sub(self.start) as u64)
+    }
+
+    /// Its first `bytes`, in whole pages; all of it where it has no more.
+    #[must_use]
+    pub fn first(&self, bytes: Bytes) -> Self {
+        let page = base_page() as u64;
+        let wanted = usize::try_from(bytes.get() / page * page).unwrap_or(usize::MAX);
+        Self {
+            end: self.end.min(self.start.saturating_add(wanted)),
+            ..self.clone()
+        }
+    }
+}
+
+/// Addresses of a process, in ranges that do not touch each other.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RangeSet(BTreeMap<usize, usize>);
+
+impl RangeSet {
+    /// Adds a range. Returns the parts of it that were not there.
+    pub fn insert(&mut self, range: &AddressRange) -> Vec<AddressRange> {
+        let AddressRange { start, end, .. } = *range;
+        // From the last that begins at or before it, to the last that begins before its end or at it.
+        let before = self.0.range(..=start).next_back();
+        let from = before.map_or(start, |(&start, _)| start);
+        let near: Vec<(usize, usize)> = (self.0.range(from..=end.max(from)))
+            .map(|(&start, &end)| (start, end))
+            .filter(|near| near.1 >= start && near.0 <= end)
+            .collect();
+        let (mut added, mut at) = (Vec::new(), start);
+        let (mut first, mut last) = (start, end);
+        for (near_start, near_end) in near {
+            if at < near_start {
+                added.push((at, near_start));
+            }
+            at = at.max(near_end);
+            (first, last) = (first.min(near_start), last.max(near_end));
+            self.0.remove(&near_start);
+        }
+        if at < end {
+            added.push((at, end));
+        }
+        if first < last {
+            self.0.insert(first, last);
+        }
+        let part = |(start, end)| AddressRange {
+            process: range.process,
+            start,
+            end,
+        };
+        added.into_iter().map(part).collect()
+    }
 }
 
 impl FromStr for AddressRange {
@@ -72,6 +132,22 @@ mod tests {
                 Err(_) => prop_assert!(off != (0, 0) || pages == 0),
             }
             prop_assert!(pages == 0 || off != (0, 0) || range.to_string().parse() == Ok(range));
+        }
+
+        #[test]
+        fn a_set_has_each_page_once(ranges in prop::collection::vec((0_usize..60, 1_usize..20), 0..30)) {
+            let page = base_page();
+            let mut set = RangeSet::default();
+            let mut pages = std::collections::BTreeSet::new();
+            for (first, long) in ranges {
+                let range = AddressRange { process: 7, start: first * page, end: (first + long) * page };
+                let added = set.insert(&range);
+                let added: Vec<usize> = added.iter().flat_map(|one| (one.start..one.end).step_by(page)).collect();
+                let wanted: Vec<usize> = (range.start..range.end).step_by(page).filter(|at| pages.insert(*at)).collect();
+                prop_assert_eq!(added, wanted);
+                let held: usize = set.0.iter().map(|(start, end)| (end - start) / page).sum();
+                prop_assert_eq!(held, pages.len());
+            }
         }
 
         #[test]

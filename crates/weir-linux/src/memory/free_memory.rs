@@ -34,6 +34,13 @@ pub fn free_memory(root: &Root, id: Option<u32>) -> Option<FreeMemory> {
         .min_by_key(|free_memory| free_memory.free)
 }
 
+/// The memory available on a node, minus a reserve for other programs. `None` if it is unknown. Pages that move from node to
+/// node count against no other limit.
+pub fn free_on_node(root: &Root, id: u32) -> Option<Bytes> {
+    let free = node::free_memory(root, id);
+    (free.known()).map(|free| Bytes(free.get().saturating_sub(RESERVE)))
+}
+
 /// The tightest limit of this process's control group and those above it (cgroup v2).
 fn control_groups(root: &Root) -> Option<FreeMemory> {
     let groups = root.text("/proc/self/cgroup");

@@ -20,8 +20,8 @@ use weir_model::machine::MachineError;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
-pub use address_range::AddressRange;
-pub use free_memory::{FreeMemory, free_memory};
+pub use address_range::{AddressRange, RangeSet};
+pub use free_memory::{FreeMemory, free_memory, free_on_node};
 pub use moves::Mover;
 pub use objects::ProcessObject;
 pub use policy::Policy;

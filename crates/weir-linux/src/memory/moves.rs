@@ -1,5 +1,5 @@
-//! Moves the pages of a part of a process's address space to a node, at a rate, and counts what the kernel did with each
-//! (`move_pages(2)`).
+//! Moves the pages of parts of a process's address space to a node, at a rate, and counts what the kernel did with each
+//! (`move_pages(2)`). Pages of several parts go into one call: memory that is interleaved page by page has as many parts.
 //!
 //! The status of a page that the kernel did not move is not to be relied on: it is written in part only. So the kernel is
 //! asked where the pages are, before and after.
@@ -14,7 +14,7 @@ use super::{AddressRange, base_page, policy};
 use crate::process::started;
 use crate::root::Root;
 
-/// Pages of one call: those of a huge page, which the kernel moves as one.
+/// The most pages of one call: those of a huge page, which the kernel moves as one.
 const BLOCK: usize = 512;
 /// Calls of one step, so that a stop is seen in time.
 const MOST_BLOCKS: usize = 64;
@@ -46,10 +46,14 @@ impl Pages for Kernel {
 /// A move that goes on step by step.
 #[derive(Debug)]
 pub struct Mover {
-    range: AddressRange,
+    process: u32,
+    /// First addresses and ends, without empty parts.
+    parts: Vec<(usize, usize)>,
     node: u32,
     rate: GbPerSec,
     began: Option<u64>,
+    /// The part, and the address in it, that is tried next.
+    part: usize,
     next: usize,
     /// Pages that may be tried now; below 0 where a huge page was more than that.
     credit: f64,
@@ -64,40 +68,54 @@ impl Mover {
     /// There is no such process, this user may not move its pages, or the kernel moves none.
     pub fn open(
         root: &Root,
-        range: AddressRange,
+        range: &AddressRange,
         node: u32,
         rate: GbPerSec,
     ) -> Result<Self, Unavailable> {
-        let process = range.process;
+        Self::over(root, range.process, std::slice::from_ref(range), node, rate)
+    }
+
+    /// As [`open`](Self::open), of several parts of a process, in this order. Parts of other processes are left out.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn over(
+        root: &Root,
+        process: u32,
+        parts: &[AddressRange],
+        node: u32,
+        rate: GbPerSec,
+    ) -> Result<Self, Unavailable> {
+        let parts: Vec<(usize, usize)> = (parts.iter())
+            .filter(|part| part.process == process && part.start < part.end)
+            .map(|part| (part.start, part.end))
+            .collect();
+        let first = parts.first().map_or(0, |part| part.0);
         let began = started(root, process);
         if began.is_none() {
             return Err(Unavailable::because(format!(
                 "there is no process {process}"
             )));
         }
-        let asked = Kernel(process).call(&[range.start], None, &mut [UNANSWERED]);
+        let asked = Kernel(process).call(&[first], None, &mut [UNANSWERED]);
         asked.map_err(|error| refusal(process, node, &error))?;
-        let next = range.start;
         Ok(Self {
-            range,
+            process,
+            parts,
             node,
             rate,
             began,
-            next,
+            part: 0,
+            next: first,
             credit: 0.0,
             counted: MovedPages::default(),
             ended: None,
         })
     }
 
-    /// What it moves.
-    pub fn range(&self) -> &AddressRange {
-        &self.range
-    }
-
     /// Whether nothing is left to try.
     pub fn is_over(&self) -> bool {
-        self.ended.is_some() || self.next >= self.range.end
+        self.ended.is_some() || self.part >= self.parts.len()
     }
 
     /// Why it ended before all pages were tried.
@@ -107,7 +125,10 @@ impl Mover {
 
     /// Bytes that were not looked at yet.
     pub fn rest(&self) -> Bytes {
-        Bytes((self.range.end - self.next) as u64)
+        let mut left = self.parts.iter().skip(self.part);
+        let first = left.next().map_or(0, |(_, end)| end - self.next);
+        let others: usize = left.map(|(start, end)| end - start).sum();
+        Bytes((first + others) as u64)
     }
 
     /// What was counted since the last call. What was not moved in that time is not made up for later.
@@ -118,7 +139,7 @@ impl Mover {
 
     /// Moves what the rate permits after this much more time.
     pub fn advance(&mut self, root: &Root, time: Nanos) {
-        let process = self.range.process;
+        let process = self.process;
         if !self.is_over() && started(root, process) != self.began {
             self.ended = Some(Unavailable::because(format!("process {process} has ended")));
         }
@@ -133,13 +154,44 @@ impl Mover {
             if self.credit < 1.0 || self.is_over() {
                 return;
             }
-            // Up to the end of the huge page that it may be.
-            let end = (self.next / page / BLOCK + 1) * BLOCK * page;
-            let addresses: Vec<usize> =
-                (self.next..end.min(self.range.end)).step_by(page).collect();
+            let addresses = self.addresses();
             if let Err(error) = self.block(kernel, &addresses) {
-                self.ended = Some(refusal(self.range.process, self.node, &error));
+                self.ended = Some(refusal(self.process, self.node, &error));
             }
+        }
+    }
+
+    /// The pages of the next call: up to the end of what may be a huge page, and of other parts as far as there is room.
+    fn addresses(&self) -> Vec<usize> {
+        let page = base_page();
+        let mut found: Vec<usize> = Vec::new();
+        let (mut part, mut next) = (self.part, self.next);
+        while let Some(&(_, end)) = self.parts.get(part) {
+            let until = end.min((next / page / BLOCK + 1) * BLOCK * page);
+            if found.len() + (until - next) / page > BLOCK {
+                break;
+            }
+            found.extend((next..until).step_by(page));
+            next = until;
+            if until == end {
+                part += 1;
+                next = self.parts.get(part).map_or(0, |part| part.0);
+            }
+        }
+        found
+    }
+
+    /// Goes on behind so many pages.
+    fn skip(&mut self, mut pages: usize) {
+        while let Some(&(_, end)) = self.parts.get(self.part) {
+            let left = (end - self.next) / base_page();
+            if pages < left {
+                self.next += pages * base_page();
+                return;
+            }
+            pages -= left;
+            self.part += 1;
+            self.next = self.parts.get(self.part).map_or(0, |part| part.0);
         }
     }
 
@@ -194,7 +246,7 @@ impl Mover {
                 Err(_) => &mut counted.refused,
             } += 1;
         }
-        self.next = addresses[0] + done * base_page();
+        self.skip(done);
         asked?;
         match whole {
             Err(error) if !is_full(&error) => Err(error),

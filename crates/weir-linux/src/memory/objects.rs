@@ -31,6 +31,8 @@ pub struct ProcessObject {
     pub bytes: Bytes,
     /// Its bytes on each node; empty where the kernel knows no nodes.
     pub nodes: BTreeMap<u32, Bytes>,
+    /// Whether a part of it is executed.
+    pub code: bool,
 }
 
 /// The objects of a process, the largest first.
@@ -79,15 +81,15 @@ fn of_text(
     let mut all: Vec<ProcessObject> = Vec::new();
     let mappings = maps.lines().filter_map(mapping);
     // The kernel merges anonymous mappings that have no names of its own.
-    let parts = mappings.flat_map(|(start, end, name)| {
+    let parts = mappings.flat_map(|(start, end, code, name)| {
         let parts = match name.starts_with("anon") {
             true => names.split(start, end, &name),
             false => vec![(start, end, name)],
         };
         let is_whole = parts.len() == 1;
-        parts.into_iter().map(move |part| (part, is_whole))
+        parts.into_iter().map(move |part| (part, code, is_whole))
     });
-    for ((start, end, name), is_whole) in parts {
+    for ((start, end, name), code, is_whole) in parts {
         let at = match all.iter().position(|one| one.name == name) {
             Some(at) => at,
             None => {
@@ -96,11 +98,13 @@ fn of_text(
                     ranges: Vec::new(),
                     bytes: Bytes(0),
                     nodes: BTreeMap::new(),
+                    code: false,
                 });
                 all.len() - 1
             }
         };
         let object = &mut all[at];
+        object.code |= code;
         object.bytes = Bytes(object.bytes.get() + (end - start) as u64);
         let range = AddressRange {
             process,
@@ -124,16 +128,16 @@ fn of_text(
     all
 }
 
-/// A line of `/proc/PID/maps`: from, to, and the name of the object.
-fn mapping(line: &str) -> Option<(usize, usize, String)> {
-    let (mut rest, mut first) = (line, None);
-    for _ in 0..5 {
-        let (word, more) = rest.split_once(' ').unwrap_or((rest, ""));
-        first.get_or_insert(word);
-        rest = more.trim_start();
+/// A line of `/proc/PID/maps`: from, to, whether it is executed, and the name of the object.
+fn mapping(line: &str) -> Option<(usize, usize, bool, String)> {
+    let (mut rest, mut words) = (line, [""; 5]);
+    for word in &mut words {
+        let (next, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        (*word, rest) = (next, more.trim_start());
     }
     let path = rest.trim_end().trim_end_matches(" (deleted)");
-    let (start, end) = first?.split_once('-')?;
+    let [addresses, allowed, ..] = words;
+    let (start, end) = addresses.split_once('-')?;
     let hex = |text| usize::from_str_radix(text, 16).ok();
     let (start, end) = (hex(start)?, hex(end)?);
     if start >= end {
@@ -152,7 +156,7 @@ fn mapping(line: &str) -> Option<(usize, usize, String)> {
         None if path.is_empty() => "anon".into(),
         None => path.rsplit('/').next().unwrap_or(path).to_owned(),
     };
-    Some((start, end, name))
+    Some((start, end, allowed.contains('x'), name))
 }
 
 /// Where the pages of an object are: stretches of pages on one node each. Pages that do not exist are left out.
@@ -203,7 +207,7 @@ mod tests {
     const MAPS: &str = "\
 55e0c0000000-55e0c0021000 rw-p 00000000 00:00 0                          [heap]
 7f0000000000-7f0010000000 rw-p 00000000 00:00 0
-7f0010000000-7f0010001000 rw-p 00000000 00:00 0
+7f0010000000-7f0010001000 r-xp 00000000 00:00 0
 7f0020000000-7f0020002000 rw-p 00000000 00:00 0                          [anon:hash tables]
 7f0030000000-7f0030004000 r--s 00000000 00:1f 12                         /dev/shm/main.arrow
 7f0030004000-7f0030005000 rw-s 00004000 00:1f 12                         /dev/shm/main.arrow
@@ -236,6 +240,7 @@ odd
                 ("anon", 0x1000, 1),
             ]
         );
+        assert!(all.iter().all(|one| one.code == (one.name == "anon")));
         assert_eq!(
             all[0].nodes,
             BTreeMap::from([(0, Bytes(4096)), (2, Bytes(8192))])

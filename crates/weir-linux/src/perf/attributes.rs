@@ -16,6 +16,12 @@ impl Encoded {
         config: [0; 3],
     };
 
+    /// Instructions that were completed, likewise (PERF_COUNT_HW_INSTRUCTIONS).
+    pub const INSTRUCTIONS: Self = Self {
+        kind: 0,
+        config: [1, 0, 0],
+    };
+
     /// One of the kernel's own events (PERF_TYPE_SOFTWARE).
     pub const fn software(config: u64) -> Self {
         Self {

@@ -2,13 +2,14 @@
 //!
 //! [`units`] finds the counting units in sysfs, [`mod@format`] the places of the fields of an encoding,
 //! [`event`] opens and reads one event, [`session`] all events of some portable counters, and [`command`]
-//! counts a command from its first instruction; [`sample`] records single accesses. The encodings are in the
+//! counts a command from its first instruction, [`Instructions`] a process that runs; [`sample`] records single accesses. The encodings are in the
 //! tables of [`weir_model::events`]. A refusal of the kernel is a reason ([`refusal`]).
 
 mod attributes;
 pub mod command;
 pub mod event;
 pub mod format;
+mod process;
 pub mod refusal;
 pub mod sample;
 pub mod session;
@@ -27,6 +28,7 @@ use crate::topology::list;
 
 pub use attributes::{Encoded, Every};
 pub use event::Target;
+pub use process::Instructions;
 pub use session::Session;
 
 /// Tries to open a cycle counter of this thread, and closes it again.

@@ -9,6 +9,7 @@ pub mod explain;
 pub mod fit;
 pub mod interplay;
 pub mod man;
+mod moved;
 pub mod parties;
 pub mod place;
 pub mod platforms;

@@ -2,13 +2,18 @@
 
 mod advise;
 pub mod apply;
+pub mod live;
 pub mod objects;
+mod seen;
+mod undo;
+pub mod verify;
+pub mod watch;
+pub mod watched;
 
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
-use weir_insight::studies::place::AdviseObjects;
 use weir_lab::offload::Offload;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
 use weir_linux::topology::HostView;
@@ -37,7 +42,9 @@ const LOOK: Duration = Duration::from_millis(50);
 Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a   which objects may live there
   weir place objects --pid 4711                  what a process has where
+  weir place advise --pid 4711                   what of it is touched least
   weir place apply --pid 4711 heap=cxl0
+  weir place watch --pid 4711                    moves what is cold, and back
   weir place offload --on emr2s+cxl-a            which share, with threads there
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
@@ -73,12 +80,14 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Say which objects of a workload may live on a slower tier, and what that costs.
-    Advise(Box<AdviseObjects>),
+    /// Say which objects of a workload, or of a process, may live on a slower tier.
+    Advise(Box<advise::Args>),
     /// Show what a process of this host has in its memory, and on which tiers.
     Objects(objects::Args),
     /// Move objects of a process of this host to tiers.
     Apply(apply::Args),
+    /// Keep cold objects of a process on a slower tier, and hot ones on the fast tier.
+    Watch(watch::Args),
     /// Move objects back to where they were.
     Restore(apply::RestoreArgs),
     /// Say how much of an operator's data may be on a slower tier, with threads of its own there.
@@ -140,7 +149,7 @@ impl FromStr for Weighted {
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
-        Some(What::Advise(study)) => advise::resume(study, context, run),
+        Some(What::Advise(args)) => advise::resume(args, context, run),
         Some(What::Offload(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
@@ -156,9 +165,10 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 /// There is no such tier or no free memory on it, the kernel refused, or a page is on another node.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
-        Some(What::Advise(study)) => return advise::run(study, context),
+        Some(What::Advise(args)) => return advise::run(args, context),
         Some(What::Objects(args)) => return objects::run(args, context),
         Some(What::Apply(args)) => return apply::run(args, context),
+        Some(What::Watch(args)) => return watch::run(args, context),
         Some(What::Restore(args)) => return apply::restore(args, context),
         Some(What::Offload(study)) => {
             let chosen = machine::choose(&context.global.on)?;

@@ -57,27 +57,27 @@ fn mover(pages: usize, rate: f64) -> Mover {
     let page = base_page();
     // It begins in the middle of a huge page.
     let start = 100 * page;
-    let range = AddressRange {
-        process: 1,
-        start,
-        end: start + pages * page,
-    };
-    let (next, counted) = (start, MovedPages::default());
+    over(vec![(start, start + pages * page)], rate)
+}
+
+fn over(parts: Vec<(usize, usize)>, rate: f64) -> Mover {
     Mover {
-        range,
+        process: 1,
         node: 1,
         rate: GbPerSec(rate),
         began: None,
-        next,
+        part: 0,
+        next: parts[0].0,
+        parts,
         credit: 0.0,
-        counted,
+        counted: MovedPages::default(),
         ended: None,
     }
 }
 
 fn fake(mover: &Mover, pages: &[(i32, Fate)]) -> Fake {
     Fake {
-        first: mover.range.start,
+        first: mover.parts[0].0,
         pages: pages.to_vec(),
         tried: 0,
         calls: 0,
@@ -124,6 +124,30 @@ proptest! {
     }
 
     #[test]
+    fn pages_of_several_parts_are_each_counted_once(
+        parts in prop::collection::vec((1_usize..700, 1_usize..4), 1..40),
+        pages in prop::collection::vec(any_page(), 1..50),
+    ) {
+        let page = base_page();
+        let (mut at, mut ranges) = (100 * page, Vec::new());
+        for (long, gap) in &parts {
+            ranges.push((at, at + long * page));
+            at += (long + gap) * page;
+        }
+        let all: Vec<(i32, Fate)> = pages.iter().copied().cycle().take(at / page - 100).collect();
+        let mut mover = over(ranges.clone(), 1.0);
+        let mut kernel = fake(&mover, &all);
+        for _ in 0..400 {
+            mover.step(&mut kernel, Nanos(1e6));
+        }
+        let wanted = ranges.iter().flat_map(|(start, end)| &all[start / page - 100..end / page - 100]);
+        let counted = mover.counted();
+        prop_assert_eq!((mover.rest(), mover.is_over()), (Bytes(0), true));
+        prop_assert_eq!(counted.pages(), wanted.clone().count() as u64);
+        prop_assert_eq!(counted.moved, wanted.filter(|page| **page == (0, Fate::Moves)).count() as u64);
+    }
+
+    #[test]
     fn no_more_is_moved_than_the_rate_permits(steps in prop::collection::vec(1e3..1e9_f64, 1..30), rate in 0.001..1.0_f64) {
         let mut mover = mover(4000, rate);
         let mut kernel = fake(&mover, &[(0, Fate::Moves); 4000]);
@@ -148,6 +172,19 @@ proptest! {
         prop_assert_eq!(mover.counted().pages(), looked);
         prop_assert_eq!(mover.ended().is_some(), ends < 9);
     }
+}
+
+/// A page on each node in turn, as interleaved memory has them: a call for each would take minutes.
+#[test]
+fn single_pages_are_moved_many_at_a_time() {
+    let page = base_page();
+    let parts = (0..2048)
+        .map(|n| (200 + 2 * n) * page)
+        .map(|at| (at, at + page));
+    let mut mover = over(parts.collect(), 100.0);
+    let mut kernel = fake(&mover, &[(0, Fate::Moves); 4096]);
+    mover.step(&mut kernel, Nanos(1e9));
+    assert_eq!((mover.counted().moved, kernel.calls), (2048, 4 * 3));
 }
 
 #[test]

@@ -1,11 +1,13 @@
-//! `weir place advise`: finds or records the description for the study.
+//! `weir place advise`: finds or records the description for the study, or looks at a process.
 
 use std::path::Path;
 
 use weir_insight::studies::place::AdviseObjects;
 use weir_lab::Study as _;
 use weir_model::machine::MachineKind;
+use weir_model::units::Nanos;
 
+use super::live;
 use crate::context::Context;
 use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
@@ -15,11 +17,46 @@ use crate::store::RunId;
 use crate::studies::show;
 use crate::verbs::workload::{Recording, find_for};
 
+/// Arguments.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    #[command(flatten)]
+    pub study: AdviseObjects,
+    /// A process of this host, in place of a description.
+    #[arg(
+        long,
+        value_name = "PID",
+        value_parser = clap::value_parser!(u32).range(1..),
+        conflicts_with_all = ["workload", "command", "max_loss", "whole", "verify", "threads", "out", "from"],
+    )]
+    pub pid: Option<u32>,
+    /// Of a process: look at what was touched so often.
+    #[arg(long, value_name = "TIME", default_value = "1s", requires = "pid")]
+    pub interval: Nanos,
+    /// Of a process: look at what is written, too; each first write to a page in an interval is a page fault then.
+    #[arg(long, requires = "pid")]
+    pub writes: bool,
+}
+
 /// Advises, keeps and prints.
 ///
 /// # Errors
 /// The machine runs no descriptions or lacks these tiers, or the work failed.
-pub(super) fn run(study: &AdviseObjects, context: &Context) -> Result<()> {
+pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
+    let study = &args.study;
+    if let Some(pid) = args.pid {
+        return live::run(study, pid, args.interval, args.writes, context);
+    }
+    if study.workload.is_none() && study.command.is_empty() {
+        return Err(Failure::request(
+            "name a description (`weir workload list`), a command after `--`, or a process with --pid",
+        ));
+    }
+    if study.lasts.is_some() && study.command.is_empty() {
+        return Err(Failure::request(
+            "--for is for a command after `--`, or for a process (--pid)",
+        ));
+    }
     let chosen = machine::choose(&context.global.on)?;
     on_model(study, &chosen)?;
     let recording = recording(study);
@@ -37,7 +74,8 @@ pub(super) fn run(study: &AdviseObjects, context: &Context) -> Result<()> {
 ///
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
-pub(super) fn resume(study: &AdviseObjects, context: &Context, run: RunId) -> Result<()> {
+pub(super) fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    let study = &args.study;
     let again = |chosen: &Chosen| {
         on_model(study, chosen)?;
         let file = recording(study).map(|recording| recording.file());

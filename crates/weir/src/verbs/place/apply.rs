@@ -3,8 +3,8 @@
 //! Before a page moves, the places of all pages of the objects are written to a file, from which `weir place restore` moves
 //! them back.
 
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::time::Instant;
 
 use schemars::JsonSchema;
@@ -12,20 +12,24 @@ use serde::{Deserialize, Serialize};
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_linux::memory::objects::{objects, started, stretches};
-use weir_linux::memory::{AddressRange, Mover, ProcessObject};
+use weir_linux::memory::{AddressRange, Mover, ProcessObject, free_on_node};
 use weir_model::document::Document;
+use weir_model::machine::MachineError;
 use weir_model::tiering::MovedPages;
 use weir_model::topology::TierName;
-use weir_model::units::{GbPerSec, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use super::objects::{missing, on_tiers};
-use crate::context::{Context, say};
+use super::undo::{Noted, Undo};
+use super::verify::{Gauge, Verified, Verify};
+use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::insight::header;
 use crate::nodes::{all_here, here, node_of};
 use crate::progress::Progress;
 use crate::studies::show;
 use crate::system::System;
+use crate::verbs::moved;
 
 /// Arguments of `weir place apply`.
 #[derive(Debug, clap::Args)]
@@ -34,6 +38,8 @@ Examples:
   weir place objects --pid 4711
   weir place apply --pid 4711 heap=cxl0 main.arrow=cxl0
   weir place apply --pid 4711 anon-7f3a40000000=cxl0 --rate 0.5 --undo moved.txt
+  weir place apply --pid 4711 heap=cxl0 --verify
+  weir place apply --pid 4711 heap=cxl0 --verify --measure ./requests-per-second
   weir place restore moved.txt
 
 Exit codes: 1 where pages stayed, with the reason; 3 where this user may not move them.")]
@@ -50,6 +56,8 @@ pub struct Args {
     /// The file that says where pages were, for `weir place restore` [default: weir-place-PID.txt here].
     #[arg(long, value_name = "FILE")]
     undo: Option<PathBuf>,
+    #[command(flatten)]
+    verify: Verify,
 }
 
 /// Arguments of `weir place restore`.
@@ -58,7 +66,7 @@ pub struct Args {
 Example:
   weir place restore weir-place-4711.txt")]
 pub struct RestoreArgs {
-    /// A file that `weir place apply` wrote.
+    /// A file that `weir place apply` or `weir place watch` wrote.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Move at most so much in a second.
@@ -75,15 +83,12 @@ fn wish(text: &str) -> std::result::Result<(String, TierName), String> {
     }
 }
 
-fn rate(text: &str) -> std::result::Result<GbPerSec, String> {
+pub(super) fn rate(text: &str) -> std::result::Result<GbPerSec, String> {
     match text.parse::<f64>() {
         Ok(rate) if (0.001..=1000.0).contains(&rate) => Ok(GbPerSec(rate)),
         _ => Err("it is from 0.001 to 1000 GB/s".into()),
     }
 }
-
-/// Parts of a process's memory, and a node for each.
-type Parts = Vec<(AddressRange, u32)>;
 
 /// What became of objects that were moved: a `place apply` document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -92,6 +97,9 @@ pub struct PlaceApplied {
     pub process: u32,
     /// Each object.
     pub objects: Vec<Applied>,
+    /// What a measure of the process was before and after.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub verified: Option<Verified>,
 }
 
 /// An object, or a stretch of pages that was taken back, and what became of its pages.
@@ -123,18 +131,14 @@ impl Outcome for PlaceApplied {
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let verdict = |one: &Applied| {
-            let text = match (&one.ended, one.pages.not_moved()) {
+            let text = match (&one.ended, moved::stayed(&one.pages)) {
                 (Some(why), _) => format!("{why}; {} pages moved until then", one.pages.moved),
-                (None, 0) => format!("{} pages moved to {}", one.pages.moved, one.tier),
-                (None, stayed) => format!(
-                    "{} pages moved to {}, {stayed} stayed: {} busy or pinned, {} without room, {} shared with other \
-                     processes, {} refused",
+                (None, None) => format!("{} pages moved to {}", one.pages.moved, one.tier),
+                (None, Some(stayed)) => format!(
+                    "{} pages moved to {}, {} stayed: {stayed}",
                     one.pages.moved,
                     one.tier,
-                    one.pages.busy,
-                    one.pages.full,
-                    one.pages.shared,
-                    one.pages.refused
+                    one.pages.not_moved()
                 ),
             };
             let severity = match one.is_whole() {
@@ -143,22 +147,16 @@ impl Outcome for PlaceApplied {
             };
             Verdict::new(severity, &one.object, text)
         };
-        self.objects.iter().map(verdict).collect()
+        let moved = self.objects.iter().map(verdict);
+        moved
+            .chain(self.verified.as_ref().map(Verified::verdict))
+            .collect()
     }
 
     fn views(&self, _: About<'_>) -> Vec<View> {
-        let columns = vec![
-            col("object"),
-            col("tier").head("to"),
-            col("moved"),
-            col("there"),
-            col("absent"),
-            col("busy"),
-            col("full"),
-            col("shared"),
-            col("refused"),
-            col("on"),
-        ];
+        let mut columns = vec![col("object"), col("tier").head("to")];
+        columns.extend(moved::columns());
+        columns.push(col("on"));
         vec![View::table(
             "objects",
             "Pages, and where the objects are now",
@@ -183,15 +181,27 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         let object = found.ok_or_else(|| unknown(args.pid, name, &known))?;
         wanted.push((object, tier, node_of(&topology, tier)?));
     }
-    let named = || PathBuf::from(format!("weir-place-{}.txt", args.pid));
-    let undo = args.undo.clone().unwrap_or_else(named);
-    let moved = wanted.iter().map(|(object, ..)| *object);
-    note(&undo, args.pid, &host, moved)?;
+    room(&host, &wanted)?;
+    let mut gauge = Gauge::open(&args.verify, &host.root, args.pid)?;
+    let before = gauge
+        .as_mut()
+        .map(|gauge| gauge.measure(context))
+        .transpose()?;
+    let path = undo_file(args.undo.as_ref(), args.pid);
+    let mut undo = Undo::create(&path, &host.root, args.pid)?;
+    for (object, ..) in &wanted {
+        undo.note(&stretches(object).map_err(missing)?)?;
+    }
     let mut done = Vec::new();
     for (object, tier, node) in wanted {
-        let parts: Vec<(AddressRange, u32)> =
-            (object.ranges.iter().map(|range| (range.clone(), node))).collect();
-        let (pages, ended) = moves(&host, &object.name, &parts, args.rate, context);
+        let (pages, ended) = moves(
+            &host,
+            args.pid,
+            &object.name,
+            &[(node, object.ranges.clone())],
+            args.rate,
+            context,
+        );
         done.push(Applied {
             object: object.name.clone(),
             tier: tier.to_string(),
@@ -208,9 +218,42 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     }
     context.note(&format!(
         "`weir place restore {}` moves them back",
-        undo.display()
+        path.display()
     ));
-    finish(args.pid, done, &host, context)
+    let verified = match (gauge, before) {
+        (Some(mut gauge), Some(before)) if !context.stop.requested() => {
+            gauge.settle(context);
+            Some(gauge.compared(&before, context)?)
+        }
+        _ => None,
+    };
+    finish(args.pid, done, verified, &host, context)
+}
+
+/// The file that is written where the user names none.
+pub(super) fn undo_file(named: Option<&PathBuf>, process: u32) -> PathBuf {
+    named.map_or_else(
+        || PathBuf::from(format!("weir-place-{process}.txt")),
+        Clone::clone,
+    )
+}
+
+/// Refuses objects for which a tier has no room: the kernel would move a part of them, or begin to swap.
+fn room(host: &System, wanted: &[(&ProcessObject, &TierName, u32)]) -> Result<()> {
+    let mut needed: BTreeMap<u32, (&TierName, u64)> = BTreeMap::new();
+    for (object, tier, node) in wanted {
+        let elsewhere = object.nodes.iter().filter(|(on, _)| *on != node);
+        let bytes: Bytes = elsewhere.map(|(_, bytes)| *bytes).sum();
+        needed.entry(*node).or_insert((tier, 0)).1 += bytes.get();
+    }
+    for (node, (tier, bytes)) in needed {
+        let wanted = Bytes(bytes);
+        if let Some(free) = free_on_node(&host.root, node).filter(|free| *free < wanted) {
+            let tier = tier.clone();
+            return Err(Failure::from(MachineError::NoMemory { tier, free, wanted }));
+        }
+    }
+    Ok(())
 }
 
 /// Moves objects back to where they were.
@@ -220,19 +263,22 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
 pub(super) fn restore(args: &RestoreArgs, context: &Context) -> Result<()> {
     let host = here(context)?;
     let topology = host.view.topology()?;
-    let (process, began, parts) = noted(&args.file)?;
+    let Noted {
+        process,
+        began,
+        nodes,
+    } = Noted::read(&args.file)?;
     if started(&host.root, process) != Some(began) {
         return Err(Failure::request(format!(
             "process {process} of {} has ended: nothing is left to move back",
             args.file.display()
         )));
     }
-    let (pages, ended) = moves(&host, "pages", &parts, args.rate, context);
-    let mut tiers: Vec<String> = (parts.iter())
-        .map(|(_, node)| on_tiers(&[(*node, weir_model::units::Bytes(1))].into(), &topology))
+    let (pages, ended) = moves(&host, process, "pages", &nodes, args.rate, context);
+    let mut tiers: Vec<String> = (nodes.iter())
+        .map(|(node, _)| on_tiers(&[(*node, Bytes(1))].into(), &topology))
         .collect();
     tiers.sort();
-    tiers.dedup();
     let done = Applied {
         object: "all that moved".into(),
         tier: tiers.join(", "),
@@ -240,12 +286,22 @@ pub(super) fn restore(args: &RestoreArgs, context: &Context) -> Result<()> {
         ended,
         on: String::new(),
     };
-    finish(process, vec![done], &host, context)
+    finish(process, vec![done], None, &host, context)
 }
 
-fn finish(process: u32, objects: Vec<Applied>, host: &System, context: &Context) -> Result<()> {
+fn finish(
+    process: u32,
+    objects: Vec<Applied>,
+    verified: Option<Verified>,
+    host: &System,
+    context: &Context,
+) -> Result<()> {
     let stayed = objects.iter().filter(|one| !one.is_whole()).count();
-    let output = PlaceApplied { process, objects };
+    let output = PlaceApplied {
+        process,
+        objects,
+        verified,
+    };
     let mut header = header(PlaceApplied::SCHEMA, context, "");
     header.machine = host.identity.clone();
     show(context, &Document { header, output }, None)?;
@@ -266,46 +322,44 @@ fn unknown(process: u32, name: &str, known: &[ProcessObject]) -> Failure {
     ))
 }
 
-/// Moves each part to its node; what became of all pages, and why it ended early.
+/// Moves parts of a process to the node of each; what became of all pages, and why it ended early.
 fn moves(
     host: &System,
+    process: u32,
     what: &str,
-    parts: &[(AddressRange, u32)],
+    nodes: &[(u32, Vec<AddressRange>)],
     rate: GbPerSec,
     context: &Context,
 ) -> (MovedPages, Option<String>) {
-    let mut progress =
-        Progress::begin(&format!("moving {what}"), parts.len(), context.global.quiet);
+    let parts = nodes.iter().flat_map(|(_, parts)| parts);
+    let whole = parts.map(AddressRange::bytes).sum::<Bytes>().get();
+    let mut progress = Progress::begin(&format!("moving {what}"), 100, context.global.quiet);
     let mut all = MovedPages::default();
-    let mut ended = None;
-    for (index, (range, node)) in parts.iter().enumerate() {
-        let mut mover = match Mover::open(&host.root, range.clone(), *node, rate) {
+    let (mut over, mut ended) = (0, None);
+    for (node, parts) in nodes {
+        let mut mover = match Mover::over(&host.root, process, parts, *node, rate) {
             Ok(mover) => mover,
             Err(why) => {
                 ended = Some(why.to_string());
                 break;
             }
         };
+        let own = mover.rest().get();
         let mut last = Instant::now();
         while !mover.is_over() && !context.stop.requested() {
             let now = Instant::now();
             mover.advance(&host.root, Nanos((now - last).as_secs_f64() * 1e9));
             last = now;
+            let share = (over + own - mover.rest().get()) as f64 / whole.max(1) as f64;
+            progress.step((share * 100.0) as usize, 100, share);
             std::thread::sleep(STEP);
         }
         all += mover.counted();
-        if let Some(why) = mover.ended() {
-            ended = Some(why.to_string());
+        over += own;
+        ended = mover.ended().map(ToString::to_string);
+        if ended.is_some() || context.stop.requested() {
             break;
         }
-        if context.stop.requested() {
-            break;
-        }
-        progress.step(
-            index + 1,
-            parts.len(),
-            (index + 1) as f64 / parts.len().max(1) as f64,
-        );
     }
     progress.end();
     (all, ended)
@@ -313,82 +367,3 @@ fn moves(
 
 /// Between two steps of a move.
 const STEP: std::time::Duration = std::time::Duration::from_millis(1);
-
-/// The first line of a file that says where pages were.
-const HEAD: &str = "weir place apply 1";
-
-/// Writes where the pages of objects are, before any moves.
-fn note<'a>(
-    file: &Path,
-    process: u32,
-    host: &System,
-    objects: impl Iterator<Item = &'a ProcessObject>,
-) -> Result<()> {
-    let began = started(&host.root, process)
-        .ok_or_else(|| Failure::request(format!("there is no process {process}")))?;
-    let mut text = format!("{HEAD}\nprocess {process} started {began}\n");
-    for object in objects {
-        for (range, node) in stretches(object).map_err(missing)? {
-            text.push_str(&format!("{range} {node}\n"));
-        }
-    }
-    let written = || -> std::io::Result<()> {
-        // What an earlier move has noted is not replaced: it is what has to be taken back first.
-        let mut file = std::fs::File::create_new(file)?;
-        file.write_all(text.as_bytes())?;
-        file.sync_all()
-    };
-    written().map_err(|error| match error.kind() {
-        std::io::ErrorKind::AlreadyExists => Failure::request(format!(
-            "{} is there already, of an earlier move; take that back with `weir place restore`, remove it, or name \
-             another with --undo",
-            file.display()
-        )),
-        _ => Failure::Work(
-            anyhow::Error::new(error).context(format!("cannot write {}", file.display())),
-        ),
-    })
-}
-
-/// Reads such a file: the process, when it started, and its pages.
-fn noted(file: &Path) -> Result<(u32, u64, Parts)> {
-    let cannot = |error: std::io::Error| {
-        Failure::Request(
-            anyhow::Error::new(error).context(format!("cannot read {}", file.display())),
-        )
-    };
-    let odd = |line: usize| {
-        Failure::request(format!(
-            "{}, line {line}: this is not what `weir place apply` writes",
-            file.display()
-        ))
-    };
-    let lines = BufReader::new(std::fs::File::open(file).map_err(cannot)?).lines();
-    let (mut process, mut parts) = (None, Vec::new());
-    for (number, line) in lines.enumerate() {
-        let line = line.map_err(cannot)?;
-        match number {
-            0 if line == HEAD => {}
-            1 => {
-                let words: Vec<&str> = line.split(' ').collect();
-                process = match words.as_slice() {
-                    ["process", id, "started", began] => id.parse().ok().zip(began.parse().ok()),
-                    _ => None,
-                };
-                process.ok_or_else(|| odd(2))?;
-            }
-            n if n > 1 => {
-                let part = line.split_once(' ').and_then(|(range, node)| {
-                    Some((range.parse::<AddressRange>().ok()?, node.parse().ok()?))
-                });
-                parts.push(part.ok_or_else(|| odd(number + 1))?);
-            }
-            _ => return Err(odd(1)),
-        }
-    }
-    let (process, began) = process.ok_or_else(|| odd(1))?;
-    if parts.is_empty() {
-        say("weir: warning: no page of it was in memory");
-    }
-    Ok((process, began, parts))
-}

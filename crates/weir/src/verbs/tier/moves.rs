@@ -16,6 +16,7 @@ use super::windows::ROWS;
 use crate::failure::Result;
 use crate::nodes::{all_here, node_of};
 use crate::system::System;
+use crate::verbs::moved;
 
 /// What became of the pages of a part of a process's memory in a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -41,6 +42,7 @@ pub struct TierMove {
 #[derive(Debug)]
 pub(super) struct Moving {
     mover: Mover,
+    range: String,
     tier: TierName,
 }
 
@@ -51,9 +53,12 @@ impl Moving {
         all_here(host, topology, &tiers)?;
         let one = |Move(range, tier): &Move| {
             let node = node_of(topology, tier)?;
-            let mover = Mover::open(&host.root, range.clone(), node, args.move_rate);
-            let (mover, tier) = (mover.map_err(missing)?, tier.clone());
-            Ok(Self { mover, tier })
+            let mover = Mover::open(&host.root, range, node, args.move_rate);
+            Ok(Self {
+                mover: mover.map_err(missing)?,
+                range: range.to_string(),
+                tier: tier.clone(),
+            })
         };
         args.moves.iter().map(one).collect()
     }
@@ -73,7 +78,7 @@ impl Moving {
         let pages = self.mover.counted();
         TierMove {
             t_s,
-            range: self.mover.range().to_string(),
+            range: self.range.clone(),
             tier: self.tier.clone(),
             looked: pages.pages(),
             pages,
@@ -101,17 +106,8 @@ pub(super) fn answer(moves: &[TierMove], page: Bytes) -> Vec<Verdict> {
         );
         all.push(Verdict::new(Severity::Note, "move", text));
         let mut doubt = |text| all.push(Verdict::new(Severity::Doubt, "move", text));
-        let stayed = [
-            (sum.busy, "in use by the kernel or a device (pinned)"),
-            (sum.full, "without room on the new node"),
-            (sum.shared, "also mapped by other processes"),
-            (sum.refused, "refused by the kernel"),
-        ];
-        let stayed: Vec<String> = (stayed.iter().filter(|(pages, _)| *pages > 0))
-            .map(|(pages, why)| format!("{pages} {why}"))
-            .collect();
-        if !stayed.is_empty() {
-            doubt(format!("pages of {range} stayed: {}", stayed.join(", ")));
+        if let Some(stayed) = moved::stayed(&sum) {
+            doubt(format!("pages of {range} stayed: {stayed}"));
         }
         if sum.absent > 0 && sum.absent == sum.pages() {
             doubt(format!(
@@ -131,20 +127,14 @@ pub(super) fn answer(moves: &[TierMove], page: Bytes) -> Vec<Verdict> {
 
 /// Its table.
 pub(super) fn table() -> View {
-    let columns = vec![
+    let mut columns = vec![
         col("t_s").head("t"),
         col("range"),
         col("tier"),
         col("looked").head("looked at"),
-        col("moved"),
-        col("there"),
-        col("absent"),
-        col("busy"),
-        col("full"),
-        col("shared"),
-        col("refused"),
-        col("rest"),
     ];
+    columns.extend(moved::columns());
+    columns.push(col("rest"));
     View::table("moves", "Parts of memory that moved", columns).at_most(ROWS)
 }
 

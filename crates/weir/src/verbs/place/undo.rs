@@ -1,0 +1,178 @@
+//! The file that says where pages of a process were before they moved: `place apply` and `place watch` write it, `place
+//! restore` reads it.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use weir_linux::Root;
+use weir_linux::memory::objects::started;
+use weir_linux::memory::{AddressRange, RangeSet};
+
+use crate::context::say;
+use crate::failure::{Failure, Result};
+
+/// The first line of the file.
+const HEAD: &str = "weir place apply 1";
+
+/// A file that is being written.
+#[derive(Debug)]
+pub(super) struct Undo {
+    file: File,
+    path: PathBuf,
+    noted: RangeSet,
+}
+
+impl Undo {
+    /// Begins it.
+    ///
+    /// # Errors
+    /// It is there already, it cannot be written, or there is no such process.
+    pub fn create(path: &Path, root: &Root, process: u32) -> Result<Self> {
+        let began = started(root, process)
+            .ok_or_else(|| Failure::request(format!("there is no process {process}")))?;
+        // What an earlier move has noted is not replaced: it is what has to be taken back first.
+        let file = File::create_new(path).map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Failure::request(format!(
+                "{} is there already, of an earlier move; take that back with `weir place restore`, remove it, or name \
+                 another with --undo",
+                path.display()
+            )),
+            _ => cannot_write(path, error),
+        })?;
+        let mut undo = Self {
+            file,
+            path: path.to_owned(),
+            noted: RangeSet::default(),
+        };
+        undo.write(&format!("{HEAD}\nprocess {process} started {began}\n"))?;
+        Ok(undo)
+    }
+
+    /// Notes where pages are, before they move. Pages that were noted before have moved since, and keep their first place.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn note(&mut self, parts: &[(AddressRange, u32)]) -> Result<()> {
+        let mut text = String::new();
+        for (part, node) in parts {
+            for new in self.noted.insert(part) {
+                text.push_str(&format!("{new} {node}\n"));
+            }
+        }
+        match text.is_empty() {
+            true => Ok(()),
+            false => self.write(&text),
+        }
+    }
+
+    fn write(&mut self, text: &str) -> Result<()> {
+        let written = (self.file.write_all(text.as_bytes())).and_then(|()| self.file.sync_all());
+        written.map_err(|error| cannot_write(&self.path, error))
+    }
+}
+
+fn cannot_write(path: &Path, error: std::io::Error) -> Failure {
+    Failure::Work(anyhow::Error::new(error).context(format!("cannot write {}", path.display())))
+}
+
+/// What such a file says.
+#[derive(Debug, PartialEq)]
+pub(super) struct Noted {
+    /// The process.
+    pub process: u32,
+    /// When it was started, in ticks of the kernel.
+    pub began: u64,
+    /// The pages that were on each node.
+    pub nodes: Vec<(u32, Vec<AddressRange>)>,
+}
+
+impl Noted {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// It cannot be read, or says something else.
+    pub fn read(path: &Path) -> Result<Self> {
+        let cannot = |error: std::io::Error| {
+            Failure::Request(
+                anyhow::Error::new(error).context(format!("cannot read {}", path.display())),
+            )
+        };
+        let odd = |line: usize| {
+            Failure::request(format!(
+                "{}, line {line}: this is not what `weir place apply` writes",
+                path.display()
+            ))
+        };
+        let text = std::fs::read_to_string(path).map_err(cannot)?;
+        // Where its writer was killed the last line may lack its end; no page of it has moved.
+        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let mut of = None;
+        let mut nodes: BTreeMap<u32, Vec<AddressRange>> = BTreeMap::new();
+        for (number, line) in whole.lines().enumerate() {
+            match number {
+                0 if line == HEAD => {}
+                1 => {
+                    let words: Vec<&str> = line.split(' ').collect();
+                    of = match words.as_slice() {
+                        ["process", id, "started", began] => {
+                            id.parse().ok().zip(began.parse().ok())
+                        }
+                        _ => None,
+                    };
+                    of.ok_or_else(|| odd(2))?;
+                }
+                n if n > 1 => {
+                    let part = line.split_once(' ').and_then(|(range, node)| {
+                        Some((range.parse::<AddressRange>().ok()?, node.parse().ok()?))
+                    });
+                    let (range, node) = part.ok_or_else(|| odd(number + 1))?;
+                    nodes.entry(node).or_default().push(range);
+                }
+                _ => return Err(odd(1)),
+            }
+        }
+        let (process, began) = of.ok_or_else(|| odd(1))?;
+        if nodes.is_empty() {
+            say("weir: warning: no page of it was in memory");
+        }
+        Ok(Self {
+            process,
+            began,
+            nodes: nodes.into_iter().collect(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pages_keep_the_place_that_was_noted_first() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("moved.txt");
+        let own = std::process::id();
+        let mut undo = Undo::create(&path, &Root::live(), own).unwrap();
+        let part = |pages: std::ops::Range<usize>| -> AddressRange {
+            let [start, end] = [pages.start, pages.end].map(|page| page * 65536);
+            format!("pid:{own}:{start:#x}-{end:#x}").parse().unwrap()
+        };
+        undo.note(&[(part(1..5), 0), (part(8..9), 2)]).unwrap();
+        undo.note(&[(part(3..8), 1), (part(1..5), 1)]).unwrap();
+        undo.write("pid:1:0x1000-0x2000 1").unwrap();
+        let noted = Noted::read(&path).unwrap();
+        assert_eq!(Some(noted.began), started(&Root::live(), own));
+        assert_eq!(
+            noted.nodes,
+            [
+                (0, vec![part(1..5)]),
+                (1, vec![part(5..8)]),
+                (2, vec![part(8..9)])
+            ]
+        );
+        let again = Undo::create(&path, &Root::live(), own).unwrap_err();
+        assert!(format!("{again:?}").contains("is there already"));
+    }
+}
