@@ -117,7 +117,7 @@ fn tables_fit_eighty_columns() {
         "platforms show interplay-a",
         "bench latency --op ld --size 4K,1G --on miku-a+cxl-b --quick",
         "bench bandwidth --on emr2s --threads 1,2,32",
-        "reproduce --only MEM-00",
+        "reproduce --only MEM-02",
         "runs list",
         "runs show 1",
     ] {
