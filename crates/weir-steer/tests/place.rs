@@ -143,14 +143,14 @@ proptest! {
         heat in prop::collection::vec((0_usize..3, 0_usize..3, 0_usize..3), 1..200),
     ) {
         let sizes: Vec<u64> = sizes.iter().map(|size| size * MIB).collect();
-        let wanted = Some(Bytes(wanted * MIB));
-        let mut plant = Plant::new(Rules { wanted, ..rules(2, 1, 70 * MIB) }, &sizes);
+        let wanted = Bytes(wanted * MIB);
+        let mut plant = Plant::new(Rules { wanted: Some(wanted), ..rules(2, 1, 70 * MIB) }, &sizes);
         let room = Room { near: Bytes(near * MIB), far: Bytes(far * MIB) };
         for (a, b, c) in heat {
             let steps = plant.window(&[HEAT[a], HEAT[b], HEAT[c]], room);
             let sum = |way| steps.iter().filter(|step| step.way == way).map(|step| step.bytes.get()).sum::<u64>();
             prop_assert!(sum(Way::Up) <= room.near.get() && sum(Way::Down) <= room.far.get());
-            prop_assert!(plant.far() <= wanted.unwrap().get());
+            prop_assert!(plant.far() <= wanted.get());
         }
     }
 
