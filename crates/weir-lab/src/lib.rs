@@ -11,7 +11,7 @@
 //! | [`verdict`] | the points | what they mean, in words |
 //!
 //! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs,
-//! [`offload`] threads on two tiers that share an operator's data.
+//! [`offload`] threads on two tiers that share an operator's data, [`stage`] queries whose columns are copied ahead.
 //! [`run_rounds`] measures a plan several times and says how the repetitions agree ([`steadiness`]). [`reproduce`]
 //! does the same for published figures.
 //!
@@ -32,12 +32,14 @@ pub mod plan;
 pub mod record;
 pub mod reproduce;
 mod room;
+pub mod stage;
 pub mod steadiness;
 pub mod studies;
 pub mod study;
 mod sweep;
 pub mod theory;
 mod threads;
+pub mod together;
 pub mod verdict;
 pub mod view;
 pub mod workload;

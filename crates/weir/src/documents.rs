@@ -20,6 +20,7 @@ use weir_lab::interplay::{Matrix, ProgramTable};
 use weir_lab::offload::Offloaded;
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
+use weir_lab::stage::Staging;
 use weir_lab::workload::WorkloadCost;
 use weir_lab::workload::application::ApplicationRun;
 use weir_model::counter_file::CountersDocument;
@@ -459,6 +460,7 @@ kinds! {
     Of<Tuned> => "weir tune interleave",
     Of<PlaceAdvice> => "weir place advise",
     Of<Offloaded> => "weir place offload",
+    Of<Staging> => "weir place stage",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",
     Of<LiveAdvice> => "weir place advise --pid",

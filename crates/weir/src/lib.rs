@@ -41,6 +41,7 @@ use weir_insight::studies::tune::Interleave;
 use weir_lab::fit::Fit;
 use weir_lab::offload::Offload;
 use weir_lab::reproduce::{Reproduce, Vary};
+use weir_lab::stage::Stage;
 use weir_lab::{RunAlone, Study as _};
 use weir_steer::study::Regulate;
 use weir_steer::tier::Simulate;
@@ -170,6 +171,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Advise::VERB
             | AdviseObjects::VERB
             | Offload::VERB
+            | Stage::VERB
             | Population::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"

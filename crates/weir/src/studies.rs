@@ -16,6 +16,7 @@ use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
 use weir_lab::offload::{Offload, Offloaded};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
+use weir_lab::stage::{Stage, Staging};
 use weir_lab::view::View;
 use weir_lab::workload::application::{self, ApplicationRun};
 use weir_lab::workload::{RunAlone, WorkloadCost};
@@ -83,6 +84,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Tuned>(Interleave::VERB),
     Reader::of::<PlaceAdvice>(AdviseObjects::VERB),
     Reader::of::<Offloaded>(Offload::VERB),
+    Reader::of::<Staging>(Stage::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),

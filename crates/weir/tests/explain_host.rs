@@ -192,7 +192,9 @@ fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
 fn a_command_is_compared_with_itself_beside_an_application() {
     let place = Place::new();
     let column = include_str!("../../../workloads/scan-column.toml");
-    let column = column.replace("16 GiB", "8 MiB").replace("512 MiB", "256 KiB");
+    let column = column
+        .replace("16 GiB", "8 MiB")
+        .replace("512 MiB", "256 KiB");
     place.file("column.toml", column);
     let words = "explain --beside dram:column.toml --format json -o why.json -- sleep 0.2";
     let done = place.run(words);

@@ -453,3 +453,114 @@ fn a_watch_that_cannot_be_is_refused() {
     }
     assert!(!place.path(&format!("weir-place-{own}.txt")).exists());
 }
+
+#[test]
+fn the_slower_tier_is_read_once_for_what_queries_share() {
+    let place = Place::new();
+    for operator in ["sum", "join"] {
+        let run = format!(
+            "place stage --on emr2s+cxl-a --operator {operator} --queries 1,4,16 --shared 512M --own 32M --format json"
+        );
+        let found: Value = serde_json::from_str(&place.run(run).expect(0).out()).unwrap();
+        let mut gains = Vec::new();
+        for run in found["runs"].as_array().unwrap() {
+            let number = |key: &str| run[key].as_f64().unwrap();
+            let (queries, mib) = (number("queries"), f64::from(1 << 20));
+            let needed = match run["way"].as_str().unwrap() {
+                "grouped" => 512.0 + queries * 32.0,
+                _ => queries * (512.0 + 32.0),
+            };
+            assert_eq!(number("least_bytes") / mib, needed, "{run}");
+            // Counted in the model, where prefetchers run past the end of what is needed now and then.
+            let read = number("far_bytes") / mib;
+            assert!((read / needed - 1.0).abs() < 0.03, "{operator}: {run}");
+            if run["way"] == "grouped" {
+                gains.push(number("faster"));
+            }
+        }
+        assert!(gains.is_sorted(), "more queries gain more: {gains:?}");
+        // With one query there is nothing to keep; a sum waits for the tier and nothing else.
+        assert!(gains[0] < 1.0, "{gains:?}");
+        assert_eq!(gains[2] > 3.0, operator == "sum", "{gains:?}");
+    }
+    for (odd, code, said) in [
+        ("--on emr2s+cxl-a --tier dram", 2, "dram is both tiers"),
+        (
+            "--on emr2s+cxl-a --operator sort",
+            2,
+            "known are sum, filter, join",
+        ),
+        ("--on emr2s+cxl-a --threads 32", 2, "33 threads"),
+        ("--on skx2s --tier remote", 1, "DSA"),
+    ] {
+        place
+            .run(format!("place stage {odd}"))
+            .refuses(code, &[said]);
+    }
+}
+
+#[test]
+fn an_operator_is_off_loaded_up_to_the_ratio_of_bandwidths() {
+    let place = Place::new();
+    for (on, half) in [
+        ("emr2s+cxl-a", 16),
+        ("spr8480+agilex-2x2666", 28),
+        ("miku-b", 42),
+    ] {
+        let run = format!(
+            "place offload --on {on} --operator filter --local {half} --far 2,{half} --format json"
+        );
+        let found: Value = serde_json::from_str(&place.run(run).expect(0).out()).unwrap();
+        assert_eq!(found["operator"], "filter");
+        let number = |value: &Value, key: &str| value[key].as_f64().unwrap();
+        let ratio = number(&found, "ratio_pct");
+        for pair in found["pairs"].as_array().unwrap() {
+            if pair["far"] == half {
+                let knee = number(pair, "level_pct");
+                assert!((knee / ratio - 1.0).abs() < 0.1, "{on}: {ratio} {pair}");
+            }
+        }
+        for cell in found["cells"].as_array().unwrap() {
+            let (share, system) = (number(cell, "share_pct"), number(cell, "system_pct"));
+            if share < ratio / 1.5 {
+                assert!(system > 99.0, "{on}: {cell}");
+            }
+            if share > ratio * 1.5 && cell["far"] == half {
+                assert!(system < 90.0, "{on}: {cell}");
+            }
+        }
+    }
+}
+
+#[test]
+fn threads_that_poll_slow_others_only_where_all_cores_are_in_use() {
+    let place = Place::new();
+    for (on, cores) in [("gold6130", 16), ("skx8s", 28)] {
+        let run = format!(
+            "place offload --on {on} --rdma 12.5GB/s --share 5%,10% --local {},{cores} --far 4,{} --format json",
+            cores / 2,
+            cores / 2
+        );
+        let found: Value = serde_json::from_str(&place.run(run).expect(0).out()).unwrap();
+        assert_eq!(found["to"], "rdma");
+        for cell in found["cells"].as_array().unwrap() {
+            if cell["local"] == cores / 2 {
+                assert!(
+                    cell["system_pct"].as_f64().unwrap() >= 100.0,
+                    "{on}: {cell}"
+                );
+            }
+        }
+    }
+    let run = "place offload --on gold6130 --rdma 12.5GB/s --share 10% --local 16 --far 16";
+    let found = place.run(format!("{run} --format json")).expect(0).json();
+    let cell = &found["cells"][0];
+    assert!(cell["system_pct"].as_f64().unwrap() < 90.0, "{cell}");
+    assert_eq!(found["pairs"][0]["shared_cores"], 16);
+    place
+        .run("place offload --on gold6130 --rdma 0GB/s")
+        .refuses(2, &["12.5GB/s"]);
+    place
+        .run("place offload --on gold6130 --rdma 12.5GB/s --local 17")
+        .refuses(2, &["17"]);
+}

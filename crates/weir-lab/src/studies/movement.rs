@@ -24,6 +24,8 @@ const NAME: &str = "movement";
 
 weir_model::named! {
     /// A way to copy.
+    #[derive(serde::Serialize)]
+    #[serde(rename_all = "snake_case")]
     pub enum Method {
         /// Loads and ordinary stores.
         Memcpy = "memcpy",
@@ -229,7 +231,7 @@ fn patterns(method: Method, options: &Movement) -> Result<Vec<Pattern>, LabError
 
 /// Threads that copy from one tier to the other, both arrays together larger than the caches and
 /// within half of either tier.
-fn copy(
+pub(crate) fn copy(
     topology: &Topology,
     source: &Tier,
     dest: &Tier,

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
 use weir_lab::offload::Offload;
+use weir_lab::stage::Stage;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
 use weir_linux::topology::HostView;
 use weir_model::machine::{Identity, MachineError, MachineKind};
@@ -46,6 +47,7 @@ Examples:
   weir place apply --pid 4711 heap=cxl0
   weir place watch --pid 4711                    moves what is cold, and back
   weir place offload --on emr2s+cxl-a            which share, with threads there
+  weir place stage --on emr2s+cxl-a              whether to copy shared columns first
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0
@@ -92,6 +94,8 @@ enum What {
     Restore(apply::RestoreArgs),
     /// Say how much of an operator's data may be on a slower tier, with threads of its own there.
     Offload(Box<Offload>),
+    /// Say whether columns that queries share are copied from a slower tier first, or read there.
+    Stage(Box<Stage>),
 }
 
 /// Who places pages.
@@ -153,6 +157,9 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         Some(What::Offload(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
+        Some(What::Stage(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
         _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -171,6 +178,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Some(What::Watch(args)) => return watch::run(args, context),
         Some(What::Restore(args)) => return apply::restore(args, context),
         Some(What::Offload(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Stage(study)) => {
             let chosen = machine::choose(&context.global.on)?;
             return studies::complete(context, &chosen, &**study);
         }

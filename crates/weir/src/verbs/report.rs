@@ -7,6 +7,7 @@ use weir_insight::studies::place::AdviseObjects;
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::offload::Offload;
 use weir_lab::reproduce::{Reproduce, Vary};
+use weir_lab::stage::Stage;
 use weir_lab::workload::RunAlone;
 use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
@@ -76,6 +77,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         tune::VERB,
         AdviseObjects::VERB,
         Offload::VERB,
+        Stage::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,

@@ -34,6 +34,7 @@ const KERNEL: &str = "needs the time of functions of the kernel";
 const OCCUPANCY: &str = "needs the cache's occupancy by tenant";
 const TRANSACTIONS: &str =
     "needs an engine of transactions whose accesses are counted, and its locks";
+const HYPER_THREADS: &str = "needs two threads on one core: the model has one thread a core";
 const SLOW_UNCORE: &str = "needs a socket whose uncore clock is lowered";
 
 /// Every rule that needs nothing but points, paper by paper.
@@ -63,6 +64,7 @@ pub fn unanswered() -> Vec<Rule> {
         ("MIC", 40..=40, REQUESTS),
         ("MIK", 54..=57, CONTROLLER),
         ("MIK", 63..=75, CONTROLLER),
+        ("NTF", 18..=18, HYPER_THREADS),
         ("SPA", 1..=1, TRANSACTIONS),
         ("SPE", 1..=1, TRANSACTIONS),
         ("SUP", 80..=81, SLOW_UNCORE),

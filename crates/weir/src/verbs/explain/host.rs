@@ -157,7 +157,12 @@ impl Neighbour {
         let Some(mut party) = super::beside(args, &chosen)? else {
             return Ok(None);
         };
-        let told = prepare(std::slice::from_mut(&mut party), (None, 2), &chosen, context)?;
+        let told = prepare(
+            std::slice::from_mut(&mut party),
+            (None, 2),
+            &chosen,
+            context,
+        )?;
         if matches!(party.what, What::Program(..)) {
             return Err(Failure::request(format!(
                 "`{}` runs on a model; on this host a command is explained beside a stream, as dram:nt_st, or \
@@ -175,10 +180,11 @@ impl Neighbour {
         }
         let others = &others[..others.len().min(16)];
         let topology = &chosen.topology;
-        let load = (party.real(topology, others, context.global.seed)).and_then(|real| match real {
-            Some(application) => Ok(Load::Application(application)),
-            None => Ok(Load::Stream(party.tenant(topology, others)?)),
-        });
+        let load =
+            (party.real(topology, others, context.global.seed)).and_then(|real| match real {
+                Some(application) => Ok(Load::Application(application)),
+                None => Ok(Load::Stream(party.tenant(topology, others)?)),
+            });
         Ok(Some(Self {
             load: load.map_err(|error| driver::refusal(error, &chosen))?,
             name: party.name,
