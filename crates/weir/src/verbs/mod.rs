@@ -11,6 +11,7 @@ pub mod interplay;
 pub mod man;
 pub mod parties;
 pub mod place;
+pub mod plan;
 pub mod platforms;
 pub mod predict;
 pub mod report;
