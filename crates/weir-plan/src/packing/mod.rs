@@ -93,7 +93,10 @@ impl Packing {
                     size => pack(&fit, shape.times(size)),
                 };
                 // Smaller pools side by side are a packing of a larger one.
-                for (smaller, of) in done.iter().filter(|(smaller, _)| size % smaller == 0) {
+                for (smaller, of) in done
+                    .iter()
+                    .filter(|(smaller, _)| size.is_multiple_of(*smaller))
+                {
                     let together = size / smaller;
                     bounds.upper = bounds.upper.min(of.upper.div_ceil(u64::from(together)));
                     bounds.fractional = bounds.fractional.min(of.fractional / f64::from(together));

@@ -80,7 +80,7 @@ impl Pools {
     pub fn check(&self) -> Result<(), PlanError> {
         for &sockets in &self.sockets {
             within("a pool", f64::from(sockets), (2.0, 64.0), "2 to 64 sockets")?;
-            if sockets % SOCKETS != 0 {
+            if !sockets.is_multiple_of(SOCKETS) {
                 return Err(PlanError::OutOfBounds {
                     what: "a pool",
                     found: format!("{sockets} sockets"),

@@ -245,7 +245,7 @@ impl State<'_> {
                 books.pooled += (books.total_slices * u64::from(GIB)) as f64 * seconds;
             }
             self.now = end;
-            if end % DAY == 0 {
+            if end.is_multiple_of(DAY) {
                 self.close_day();
                 self.recount()?;
             }
