@@ -41,6 +41,11 @@ const FILES: &[(&str, &str)] = &[
     ),
     ("sap22.toml", include_str!("../../../published/sap22.toml")),
     ("sap23.toml", include_str!("../../../published/sap23.toml")),
+    ("pond.toml", include_str!("../../../published/pond.toml")),
+    (
+        "against-pooling.toml",
+        include_str!("../../../published/against-pooling.toml"),
+    ),
 ];
 
 crate::named! {

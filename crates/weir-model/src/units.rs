@@ -113,6 +113,11 @@ quantity!(
     Cycles, "clk"
 );
 
+quantity!(
+    /// Money in US dollars.
+    Usd, "USD"
+);
+
 impl Nanos {
     /// From microseconds.
     pub fn from_micros(us: f64) -> Self {
@@ -187,6 +192,11 @@ impl Bytes {
     /// The bare count.
     pub const fn get(self) -> u64 {
         self.0
+    }
+
+    /// In GB of memory as it is sold, which are 2^30 bytes.
+    pub fn as_gib(self) -> f64 {
+        self.0 as f64 / (1u64 << 30) as f64
     }
 
     /// Whole cache lines in this many bytes, rounded down.

@@ -92,6 +92,8 @@ pub enum Verb {
     Steer(verbs::steer::Args),
     /// Place pages on fast and slow tiers: compare policies on a model, or set the kernel's own.
     Tier(verbs::tier::Args),
+    /// Say whether servers should share memory: latency, cost, packing, and what a pool saves.
+    Plan(verbs::plan::Args),
     /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

@@ -27,6 +27,10 @@ use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
+use weir_plan::cost::CostPlan;
+use weir_plan::latency::PoolLatencies;
+use weir_plan::packing::PackingBound;
+use weir_plan::pool::PoolPlan;
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
@@ -486,6 +490,10 @@ kinds! {
     Of<Fitted> => "weir platforms fit",
     WorkloadsDocument => "weir workload list",
     WorkloadDocument => "weir workload show",
+    Of<PoolLatencies> => "weir plan latency",
+    Of<CostPlan> => "weir plan cost",
+    Of<PackingBound> => "weir plan packing",
+    Of<PoolPlan> => "weir plan pool",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",
     Of<ApplicationRun> => "weir workload run",

@@ -32,6 +32,11 @@ use weir_steer::tier::profile::{Profile, ProfileModel};
 use weir_steer::tier::{Simulate, Simulated};
 use weir_trace::check::Imported;
 
+use weir_plan::cost::CostPlan;
+use weir_plan::latency::PoolLatencies;
+use weir_plan::packing::PackingBound;
+use weir_plan::pool::PoolPlan;
+
 use crate::context::{Context, Format};
 use crate::driver::Job;
 use crate::failure::{Failure, Result};
@@ -40,6 +45,7 @@ use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun, understood};
+use crate::verbs::plan;
 use crate::verbs::tier::{self, Tiered};
 use crate::verbs::workload;
 
@@ -98,6 +104,10 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),
     Reader::of::<Fitted>(Fit::VERB),
+    Reader::of::<PoolLatencies>(plan::LATENCY),
+    Reader::of::<CostPlan>(plan::COST),
+    Reader::of::<PackingBound>(plan::PACKING),
+    Reader::of::<PoolPlan>(plan::POOL),
     Reader::of::<Points>(Planned::VERB),
 ];
 

@@ -152,13 +152,16 @@ fn asks(rules: &[Rule]) -> Vec<(Published, Vec<Asked>)> {
     asks.map(|(row, asked)| (row.clone(), asked)).collect()
 }
 
-/// A rule that names a tier which its platform does not have would never get a figure.
+/// A rule that names a tier which its platform does not have would never get a figure. Rows of pools are answered
+/// without a machine.
 #[test]
 fn every_rule_asks_for_something_that_its_platform_has() {
-    let rules = rules();
+    let (rules, of_pools) = (rules(), weir_plan::published::rules());
     for (row, asks) in asks(&rules) {
         let rule = find(&rules, &row.id).filter(|rule| rule.figure.is_some());
-        let asks_nothing = rule.is_none_or(|rule| rule.kind == RowKind::Replayed);
+        let asks_nothing = rule.is_none_or(|rule| {
+            rule.kind == RowKind::Replayed || find(&of_pools, &rule.id).is_some()
+        });
         assert_eq!(asks.is_empty(), asks_nothing, "{}", row.id);
     }
 }

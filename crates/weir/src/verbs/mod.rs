@@ -12,6 +12,7 @@ pub mod man;
 mod moved;
 pub mod parties;
 pub mod place;
+pub mod plan;
 pub mod platforms;
 pub mod predict;
 pub mod report;

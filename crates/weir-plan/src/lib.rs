@@ -1,0 +1,24 @@
+//! Pools of memory that servers share: what a load from one costs, what a pool saves, and when it pays.
+//!
+//! | module | question |
+//! |---|---|
+//! | [`latency`] | how long a load from a pool takes, by components |
+//! | [`prices`] | what parts cost, with source and date |
+//! | [`cost`] | how large a pool must be before it pays, and what would change the answer |
+//! | [`packing`] | how much better VMs fit into pools of machines, between bounds |
+//! | [`pool`] | how much memory pools save when a trace is replayed |
+//! | [`trace`] | virtual machines over time: read, generated |
+//! | [`published`] | rows of papers that the above answers |
+//!
+//! Nothing here reads a file, a clock or a machine.
+
+pub mod cost;
+pub mod error;
+pub mod latency;
+pub mod packing;
+pub mod pool;
+pub mod prices;
+pub mod published;
+pub mod trace;
+
+pub use error::PlanError;

@@ -1,0 +1,157 @@
+//! The document of `weir plan packing`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_lab::view::{Axis, View, col};
+use weir_lab::{About, Outcome, Severity, Verdict};
+
+use super::Bounds;
+
+/// A gain above this is one, in the words of the answer: the paper calls 5 % modest.
+const VISIBLE: f64 = 1.01;
+
+/// How VMs pack, by growth and pool.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PackingBound {
+    /// A row for each machine, growth and pool.
+    pub packings: Vec<PackingRow>,
+    /// Where the VMs are from, and what was done to them.
+    pub notes: Vec<String>,
+}
+
+/// VMs of one growth in pools of one size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PackingRow {
+    /// The shape of the machines.
+    pub machine: String,
+    /// Factor by which VMs grew.
+    pub inflate: u32,
+    /// Machines of a pool.
+    pub pool: u32,
+    /// VMs that were packed.
+    pub vms: u64,
+    /// VMs that are larger than one machine, and in no pool of this growth.
+    pub too_large: u64,
+    /// No packing has fewer pools.
+    pub lower: u64,
+    /// Pools of the best packing that was found.
+    pub upper: u64,
+    /// The same, the emptiest pool counted by its fill relative to the mean of the others.
+    pub fractional: f64,
+    /// Machines in single ones for each machine in pools, by the packings found; above 1 a pool gains.
+    pub gain: f64,
+    /// The least that the bounds leave possible.
+    pub gain_least: f64,
+    /// The most that the bounds leave possible.
+    pub gain_most: f64,
+    /// The gain where the emptiest pool counts by its fill.
+    pub gain_fractional: f64,
+}
+
+pub(super) fn row(
+    machine: &str,
+    (inflate, pool): (u32, u32),
+    (vms, too_large): (u64, u64),
+    single: Bounds,
+    pooled: Bounds,
+) -> PackingRow {
+    let gain = |single: f64, pooled: f64| match pooled > 0.0 {
+        true => single / (f64::from(pool) * pooled),
+        false => 1.0,
+    };
+    // A packing of single machines is compared with itself.
+    let (least, most) = match pool {
+        1 => (1.0, 1.0),
+        _ => (
+            gain(single.lower as f64, pooled.upper as f64),
+            gain(single.upper as f64, pooled.lower as f64),
+        ),
+    };
+    PackingRow {
+        machine: machine.to_owned(),
+        inflate,
+        pool,
+        vms,
+        too_large,
+        lower: pooled.lower,
+        upper: pooled.upper,
+        fractional: pooled.fractional,
+        gain: gain(single.upper as f64, pooled.upper as f64),
+        gain_least: least,
+        gain_most: most,
+        gain_fractional: gain(single.fractional, pooled.fractional),
+    }
+}
+
+impl Outcome for PackingBound {
+    const SCHEMA: &'static str = "weir/plan-packing/1";
+    const TITLE: &'static str = "Packing of VMs into pools";
+    const WORDS: &'static str = "Above 1, VMs need fewer machines in pools; a pool is packed as one machine of its whole size.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
+        let now = self.packings.iter().filter(|row| row.inflate == 1);
+        let best = now.max_by(|a, b| a.gain_fractional.total_cmp(&b.gain_fractional));
+        let mut notes = Vec::new();
+        if let Some(best) = best {
+            let gains = |row: &&PackingRow| {
+                row.inflate > 1 && row.gain_fractional >= VISIBLE && row.vms > 0
+            };
+            let from = self
+                .packings
+                .iter()
+                .filter(gains)
+                .map(|row| row.inflate)
+                .min();
+            let later = match from {
+                Some(from) => format!("VMs {from} times as large gain 1 % or more"),
+                None => "larger VMs gain less than 1 % as well".into(),
+            };
+            let percent = 100.0 * (best.gain_fractional - 1.0);
+            notes.push(note(
+                "packing",
+                format!("pools of up to {} machines hold at most {percent:.1} % more of these VMs; {later}", largest(&self.packings)),
+            ));
+        }
+        let left = self.packings.iter().filter(|row| row.too_large > 0);
+        if let Some(row) = left.max_by_key(|row| row.too_large) {
+            let text = format!(
+                "{} VMs are larger than one machine at {} times their size, and are in no pool of that growth",
+                row.too_large, row.inflate
+            );
+            notes.push(note("left out", text));
+        }
+        notes.extend(self.notes.iter().map(|text| note("trace", text.clone())));
+        notes
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let columns = vec![
+            col("inflate").head("VM size"),
+            col("pool").head("machines"),
+            col("vms").head("VMs"),
+            col("too_large").head("too large"),
+            col("lower").head("pools >="),
+            col("upper").head("pools <="),
+            col("gain").places(3),
+            col("gain_least").head("at least").places(3),
+            col("gain_most").head("at most").places(3),
+            col("gain_fractional").head("last in part").places(3),
+        ];
+        let lines = View::lines(
+            "packings",
+            "Gain of pooling by size of VMs, {machine}",
+            ("pool", "machines of a pool"),
+            ("gain_fractional", "machines saved, as a factor"),
+            &["inflate"],
+        );
+        vec![
+            View::table("packings", "Packing of {machine}", columns).each(&["machine"]),
+            lines.each(&["machine"]).axes(Axis::Counts, Axis::Linear),
+        ]
+    }
+}
+
+fn largest(rows: &[PackingRow]) -> u32 {
+    rows.iter().map(|row| row.pool).max().unwrap_or(1)
+}

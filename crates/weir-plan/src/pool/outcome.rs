@@ -1,0 +1,192 @@
+//! The document of `weir plan pool`.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_lab::view::{Axis, View, col};
+use weir_lab::{About, Outcome, Severity, Verdict};
+
+use super::stranding::{StrandedBucket, StrandedDay};
+use super::verdict::Saving;
+use crate::packing::PackingRow;
+use crate::prices::Price;
+use crate::trace::problems::ProblemCount;
+
+/// Share of VMs without a machine above which the trace does not fit the cluster.
+const REFUSED: f64 = 0.01;
+
+/// What pools save on a trace.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PoolPlan {
+    /// A row for each policy and size of pools.
+    pub savings: Vec<Saving>,
+    /// Stranded memory by the cores that are rented.
+    pub stranding: Vec<StrandedBucket>,
+    /// Stranded memory by cluster and day.
+    pub days: Vec<StrandedDay>,
+    /// The packing bound at moments of the first cluster.
+    pub packings: Vec<PackingRow>,
+    /// Lines of traces with problems.
+    pub problems: Vec<ProblemCount>,
+    /// The prices.
+    pub prices: Vec<Price>,
+    /// Clusters that were replayed.
+    pub clusters: u64,
+    /// Machines of a cluster.
+    pub machines: u32,
+    /// Their size.
+    pub machine_size: String,
+    /// Arrivals and departures.
+    pub events: u64,
+    /// VMs that were placed.
+    pub placed: u64,
+    /// VMs for which no machine had room.
+    pub refused: u64,
+}
+
+impl PoolPlan {
+    /// The row of a policy and a size.
+    pub fn saving(&self, policy: &str, sockets: u32) -> Option<&Saving> {
+        let mut rows = self.savings.iter();
+        rows.find(|row| row.policy == policy && row.sockets == sockets)
+    }
+
+    /// What is left over by the best size of pools under Pond's predictions.
+    fn best(&self) -> Option<&Saving> {
+        let pond = self.savings.iter().filter(|row| row.policy == "pond");
+        pond.max_by(|a, b| a.net.get().total_cmp(&b.net.get()))
+    }
+
+    /// The highest gain of packing, as a factor.
+    pub fn packing_gain(&self) -> Option<f64> {
+        let gains = self
+            .packings
+            .iter()
+            .filter(|row| row.pool > 1)
+            .map(|row| row.gain_fractional);
+        gains.max_by(f64::total_cmp)
+    }
+}
+
+impl Outcome for PoolPlan {
+    const SCHEMA: &'static str = "weir/plan-pool/1";
+    const TITLE: &'static str = "What pools save";
+    const WORDS: &'static str =
+        "Memory that is saved against all of it local, by policy and size of pools.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
+        let mut notes = Vec::new();
+        if let Some(best) = self.best() {
+            let within = match best.saved_ci95_pct {
+                Some(half) => format!("{:.1} ± {half:.1} %", best.saved_pct),
+                None => format!("{:.1} %", best.saved_pct),
+            };
+            let money = best.net.get() / 1000.0;
+            let verb = if money > 0.0 { "pays" } else { "does not pay" };
+            let device = match best.pays_below {
+                Some(price) => format!("a device below {:.0} USD", price.get()),
+                None => "no device, even a free one".into(),
+            };
+            let dram = best.pays_above.map_or(String::new(), |price| {
+                format!(", or server memory above {:.2} USD/GB", price.get())
+            });
+            notes.push(note(
+                &format!("a pool of {} sockets {verb}", best.sockets),
+                format!(
+                    "{} of memory saved ({within}), {money:.1} thousand USD left over for each of {} pools; {:.1} % of the \
+                     VMs are slower than the margin; it pays with {device}{dram}",
+                    best.saved, best.pools, best.slow_pct
+                ),
+            ));
+        }
+        if let (Some(best), Some(gain)) = (self.best(), self.packing_gain()) {
+            notes.push(note(
+                "both verdicts",
+                difference(best, gain, &self.stranding),
+            ));
+        }
+        let seen = (self.placed + self.refused).max(1);
+        if self.refused as f64 > REFUSED * seen as f64 {
+            let text = format!(
+                "{} of {seen} VMs found no machine with room, and are in no figure; add machines with --machines",
+                self.refused
+            );
+            notes.push(Verdict::new(Severity::Doubt, "refused", text));
+        }
+        notes
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let savings = vec![
+            col("policy"),
+            col("sockets"),
+            col("saved_pct").head("saved (%)").signed(),
+            col("peaks_pct").head("by peaks (%)").signed(),
+            col("pooled_pct").head("in pool (%)"),
+            col("slow_pct").head("slow VMs (%)").places(1),
+            col("buffer"),
+            col("net").head("left over (USD)").signed(),
+        ];
+        let stranding = vec![
+            col("cores_pct").head("cores (%)"),
+            col("days"),
+            col("mean_pct").head("stranded (%)"),
+            col("p5_pct").head("p5 (%)"),
+            col("p95_pct").head("p95 (%)"),
+        ];
+        let packings = vec![
+            col("machine").head("snapshot"),
+            col("pool").head("machines"),
+            col("vms").head("VMs"),
+            col("lower").head("pools >="),
+            col("upper").head("pools <="),
+            col("gain_fractional").head("gain").places(3),
+        ];
+        let problems = vec![
+            col("problem"),
+            col("lines"),
+            col("first").head("first lines"),
+            col("policy"),
+        ];
+        let lines = View::lines(
+            "savings",
+            "Memory saved by size of pools",
+            ("sockets", "sockets that share a pool"),
+            ("saved_pct", "memory saved (%)"),
+            &["policy"],
+        );
+        vec![
+            View::table(
+                "savings",
+                "Memory saved, and what is left over for a pool",
+                savings,
+            ),
+            View::table(
+                "stranding",
+                "Stranded memory by cores that are rented",
+                stranding,
+            ),
+            View::table("packings", "The packing bound of the same VMs", packings),
+            View::table("problems", "Lines with problems", problems),
+            lines.axes(Axis::Counts, Axis::Signed),
+        ]
+    }
+}
+
+/// Why the two verdicts on one trace differ.
+fn difference(best: &Saving, gain: f64, stranding: &[StrandedBucket]) -> String {
+    let days: u64 = stranding.iter().map(|bucket| bucket.days).sum();
+    let stranded = stranding
+        .iter()
+        .map(|bucket| bucket.mean_pct * bucket.days as f64)
+        .sum::<f64>();
+    let stranded = stranded / days.max(1) as f64;
+    let packed = 100.0 * (gain - 1.0);
+    format!(
+        "machines with the least memory save {:.1} %, packing gains {packed:.1} %. Packing keeps the memory for each core: it cannot \
+         see the {stranded:.1} % of the memory that is stranded when cores are rented, nor that machines have their peaks at \
+         different times. The replay ignores DIMM sizes and headroom, and if each machine and pool is bought for its own peak \
+         without moving VMs, it saves {:.1} %",
+        best.saved_pct, best.peaks_pct
+    )
+}

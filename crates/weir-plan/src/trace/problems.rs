@@ -1,0 +1,115 @@
+//! What was wrong with lines of a trace, and what was done about it.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+/// Lines that are named of each problem.
+const NAMED: usize = 3;
+
+weir_model::named! {
+    /// What can be wrong with a line.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Problem {
+        /// A field is missing or no number.
+        Unreadable = "unreadable",
+        /// The VM left when or before it arrived.
+        EndsBeforeBeginning = "ends before its beginning",
+        /// No cores or no memory.
+        Empty = "no cores or no memory",
+        /// It fits on no machine.
+        LargerThanMachine = "larger than a machine",
+        /// Its type is in no list of types.
+        UnknownType = "unknown type",
+        /// More than a day without an arrival before it.
+        Gap = "after a gap of more than a day",
+        /// The size is only given as more than a bound.
+        OpenBucket = "size given as more than a bound",
+    }
+}
+
+impl Problem {
+    /// What is done.
+    pub fn policy(self) -> &'static str {
+        match self {
+            Problem::Gap => "kept, the gap is in the replay",
+            Problem::OpenBucket => "kept with the bound",
+            _ => "left out",
+        }
+    }
+}
+
+/// Lines with problems, by problem.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Problems {
+    found: Vec<(Problem, u64, Vec<u64>)>,
+}
+
+/// How many lines have a problem.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ProblemCount {
+    /// What is wrong.
+    pub problem: Problem,
+    /// How many lines, or VMs in the order of arrival where the trace has no lines.
+    pub lines: u64,
+    /// The first of them.
+    pub first: Vec<u64>,
+    /// What was done.
+    pub policy: String,
+}
+
+impl Problems {
+    /// Counts a line.
+    pub fn note(&mut self, problem: Problem, line: u64) {
+        let at = self.found.iter().position(|(known, ..)| *known == problem);
+        let at = at.unwrap_or_else(|| {
+            self.found.push((problem, 0, Vec::new()));
+            self.found.len() - 1
+        });
+        let (_, count, first) = &mut self.found[at];
+        *count += 1;
+        if first.len() < NAMED {
+            first.push(line);
+        }
+    }
+
+    /// How many lines have this problem.
+    pub fn count(&self, problem: Problem) -> u64 {
+        let found = self.found.iter().find(|(known, ..)| *known == problem);
+        found.map_or(0, |(_, count, _)| *count)
+    }
+
+    /// Every problem that was found.
+    pub fn counts(&self) -> Vec<ProblemCount> {
+        let rows = self
+            .found
+            .iter()
+            .map(|(problem, lines, first)| ProblemCount {
+                problem: *problem,
+                lines: *lines,
+                first: first.clone(),
+                policy: problem.policy().into(),
+            });
+        rows.collect()
+    }
+
+    /// The same in words, a sentence for each problem.
+    pub fn words(&self, file: &str) -> Vec<String> {
+        let words = self.counts().into_iter().map(|row| {
+            let first: Vec<String> = row.first.iter().map(u64::to_string).collect();
+            let more = if row.lines > row.first.len() as u64 {
+                ", …"
+            } else {
+                ""
+            };
+            format!(
+                "{file}: {}: {} in all, line {}{more}; {}",
+                row.problem,
+                row.lines,
+                first.join(", "),
+                row.policy
+            )
+        });
+        words.collect()
+    }
+}

@@ -1,0 +1,44 @@
+//! Random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014), the same for a seed on every machine.
+
+/// A sequence of random numbers.
+#[derive(Debug, Clone)]
+pub struct Random(u64);
+
+impl Random {
+    /// The sequence of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    /// From 0 to below 1.
+    pub fn share(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A duration of this mean, exponentially distributed.
+    pub fn exponential(&mut self, mean: f64) -> f64 {
+        -mean * (1.0 - self.share()).ln()
+    }
+
+    /// One of the values by its weight; the last where rounding leaves none.
+    pub fn choose<T: Copy>(&mut self, weighted: &[(T, f64)]) -> Option<T> {
+        let total: f64 = weighted.iter().map(|(_, weight)| weight).sum();
+        let mut at = self.share() * total;
+        for &(value, weight) in weighted {
+            if at < weight {
+                return Some(value);
+            }
+            at -= weight;
+        }
+        weighted.last().map(|(value, _)| *value)
+    }
+}

@@ -1,0 +1,407 @@
+//! Reads lines of CSV, without quotes, as these traces have them.
+//!
+//! A bad line is counted and left out. A file is refused where its head lacks a column, where nothing of it can be read,
+//! or where its memory must be in another unit.
+
+use std::collections::HashMap;
+use std::io::BufRead;
+
+use super::problems::{Problem, Problems};
+use super::{GIB, STAYS, Trace, UNKNOWN, Vm};
+
+/// The head of our own columns. The last four may be absent.
+pub const HEAD: &str =
+    "arrival_s,departure_s,cores,memory_gib,customer,type,touched_pct,insensitive";
+/// Columns that a file must have.
+const NEEDED: usize = 4;
+/// Seconds without an arrival that are a gap.
+const GAP: u32 = 86_400;
+/// Least memory and most, in GiB a core, between which the median of a trace is: no cloud sells VMs beyond them, and
+/// values in MiB or KiB are a thousand times larger.
+const PLAUSIBLE: (f64, f64) = (0.05, 256.0);
+
+/// Traces that are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Our own columns, named by the first line.
+    Own,
+    /// `vmtable` of the Azure VM traces of 2017 and 2019: 11 fields, of which those at 4 and 5 are when the VM began and
+    /// ended, in seconds, those at 9, 10 and 11 its category, cores and memory in GB. No head.
+    AzureVm,
+}
+
+/// Why a file is refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ReadError {
+    /// The first line lacks a column.
+    #[error("{file}:1: there is no column `{column}`; the first line names the columns: {HEAD}")]
+    NoColumn {
+        /// The file.
+        file: String,
+        /// What is not there.
+        column: String,
+    },
+    /// A column is not known.
+    #[error(
+        "{file}:1: `{column}` is not a column of a trace; the first line names the columns: {HEAD}"
+    )]
+    StrangeColumn {
+        /// The file.
+        file: String,
+        /// What is there.
+        column: String,
+    },
+    /// No line could be read.
+    #[error("{file}: no line is a VM{}", first.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default())]
+    NoVm {
+        /// The file.
+        file: String,
+        /// The first problem.
+        first: Option<String>,
+    },
+    /// Memory is in another unit.
+    #[error(
+        "{file}: half of the VMs have {median} GiB a core or more, so that `memory_gib` is in another unit than GiB; write it in GiB"
+    )]
+    MemoryUnit {
+        /// The file.
+        file: String,
+        /// The median, as a number.
+        median: String,
+    },
+    /// The file cannot be read on.
+    #[error("{file}:{line}: {why}")]
+    Io {
+        /// The file.
+        file: String,
+        /// Where.
+        line: u64,
+        /// The reason.
+        why: String,
+    },
+}
+
+/// Numbers for words: customers and types.
+#[derive(Debug, Default)]
+struct Names(HashMap<String, u32>);
+
+impl Names {
+    fn number(&mut self, word: &str) -> u32 {
+        if let Some(number) = self.0.get(word) {
+            return *number;
+        }
+        let number = self.0.len() as u32;
+        self.0.insert(word.to_owned(), number);
+        number
+    }
+}
+
+/// Reads a trace, line by line; `file` names it in messages.
+///
+/// # Errors
+/// As [`ReadError`] has them.
+pub fn read(
+    file: &str,
+    format: Format,
+    lines: impl BufRead,
+) -> Result<(Trace, Problems), ReadError> {
+    let mut reader = Reader {
+        file,
+        format,
+        places: Vec::new(),
+        customers: Names::default(),
+        kinds: Names::default(),
+        problems: Problems::default(),
+    };
+    let mut trace = Trace::default();
+    let mut last = 0;
+    for (at, line) in lines.lines().enumerate() {
+        let number = at as u64 + 1;
+        let line = line.map_err(|error| ReadError::Io {
+            file: file.to_owned(),
+            line: number,
+            why: error.to_string(),
+        })?;
+        let line = line.trim_end_matches('\r');
+        if format == Format::Own && number == 1 {
+            reader.head(line)?;
+            continue;
+        }
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        match reader.vm(line, number) {
+            Ok(vm) => {
+                if vm.arrival > last && vm.arrival - last > GAP {
+                    reader.problems.note(Problem::Gap, number);
+                }
+                last = vm.arrival.max(last);
+                trace.push(vm);
+            }
+            Err(problem) => reader.problems.note(problem, number),
+        }
+    }
+    let problems = reader.problems;
+    if trace.is_empty() {
+        return Err(ReadError::NoVm {
+            first: problems.words(file).into_iter().next(),
+            file: file.to_owned(),
+        });
+    }
+    check_unit(file, &trace)?;
+    trace.sort();
+    Ok((trace, problems))
+}
+
+fn check_unit(file: &str, trace: &Trace) -> Result<(), ReadError> {
+    let per_core =
+        |vm: Vm| f64::from(vm.memory_mib) / f64::from(GIB) / (f64::from(vm.millicores) / 1000.0);
+    let mut all: Vec<f64> = trace.vms().map(per_core).collect();
+    let middle = all.len() / 2;
+    let (_, median, _) = all.select_nth_unstable_by(middle, f64::total_cmp);
+    if (PLAUSIBLE.0..=PLAUSIBLE.1).contains(median) {
+        return Ok(());
+    }
+    Err(ReadError::MemoryUnit {
+        file: file.to_owned(),
+        median: format!("{median:.3}"),
+    })
+}
+
+struct Reader<'f> {
+    file: &'f str,
+    format: Format,
+    /// For each column of ours, its place in a line.
+    places: Vec<Option<usize>>,
+    customers: Names,
+    kinds: Names,
+    problems: Problems,
+}
+
+impl Reader<'_> {
+    fn head(&mut self, line: &str) -> Result<(), ReadError> {
+        let named: Vec<&str> = line.split(',').map(str::trim).collect();
+        let known: Vec<&str> = HEAD.split(',').collect();
+        if let Some(strange) = named.iter().find(|name| !known.contains(name)) {
+            return Err(ReadError::StrangeColumn {
+                file: self.file.to_owned(),
+                column: (*strange).to_owned(),
+            });
+        }
+        self.places = known
+            .iter()
+            .map(|name| named.iter().position(|other| other == name))
+            .collect();
+        match self.places.iter().take(NEEDED).position(Option::is_none) {
+            None => Ok(()),
+            Some(lacking) => Err(ReadError::NoColumn {
+                file: self.file.to_owned(),
+                column: known[lacking].to_owned(),
+            }),
+        }
+    }
+
+    fn vm(&mut self, line: &str, number: u64) -> Result<Vm, Problem> {
+        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+        let vm = match self.format {
+            Format::Own => self.own(&fields)?,
+            Format::AzureVm => self.azure(&fields, number)?,
+        };
+        if vm.millicores == 0 || vm.memory_mib == 0 {
+            return Err(Problem::Empty);
+        }
+        if vm.departure <= vm.arrival {
+            return Err(Problem::EndsBeforeBeginning);
+        }
+        Ok(vm)
+    }
+
+    fn own(&mut self, fields: &[&str]) -> Result<Vm, Problem> {
+        let field = |column: usize| {
+            self.places
+                .get(column)
+                .copied()
+                .flatten()
+                .and_then(|at| fields.get(at))
+                .copied()
+        };
+        let text = |column| field(column).unwrap_or_default();
+        let (customer, kind) = (text(4), text(5));
+        let vm = Vm {
+            arrival: seconds(text(0))?.ok_or(Problem::Unreadable)?,
+            departure: seconds(text(1))?.unwrap_or(STAYS),
+            millicores: scaled(text(2), 1000.0)?,
+            memory_mib: scaled(text(3), f64::from(GIB))?,
+            touched_pct: match text(6) {
+                "" => UNKNOWN,
+                share => share
+                    .parse()
+                    .ok()
+                    .filter(|share| *share <= 100)
+                    .ok_or(Problem::Unreadable)?,
+            },
+            insensitive: match text(7) {
+                "" => None,
+                "yes" | "true" | "1" => Some(true),
+                "no" | "false" | "0" => Some(false),
+                _ => return Err(Problem::Unreadable),
+            },
+            customer: 0,
+            kind: 0,
+        };
+        Ok(Vm {
+            customer: self.customers.number(customer),
+            kind: kind_number(&mut self.kinds, kind),
+            ..vm
+        })
+    }
+
+    fn azure(&mut self, fields: &[&str], number: u64) -> Result<Vm, Problem> {
+        let &[
+            _,
+            customer,
+            _,
+            began,
+            ended,
+            _,
+            _,
+            _,
+            category,
+            cores,
+            memory,
+        ] = fields
+        else {
+            return Err(Problem::Unreadable);
+        };
+        if cores.starts_with('>') || memory.starts_with('>') {
+            self.problems.note(Problem::OpenBucket, number);
+        }
+        let size = |text: &str, unit| scaled(text.trim_start_matches('>'), unit);
+        Ok(Vm {
+            arrival: seconds(began)?.ok_or(Problem::Unreadable)?,
+            departure: seconds(ended)?.unwrap_or(STAYS),
+            millicores: size(cores, 1000.0)?,
+            memory_mib: size(memory, f64::from(GIB))?,
+            customer: self.customers.number(customer),
+            kind: kind_number(&mut self.kinds, category),
+            touched_pct: UNKNOWN,
+            insensitive: None,
+        })
+    }
+}
+
+/// The number of a type; types beyond 65,535 share the last.
+fn kind_number(kinds: &mut Names, word: &str) -> u16 {
+    u16::try_from(kinds.number(word)).unwrap_or(u16::MAX)
+}
+
+/// Whole seconds, `None` for an empty field. A time before the trace is its beginning.
+fn seconds(text: &str) -> Result<Option<u32>, Problem> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let number: f64 = text.parse().map_err(|_| Problem::Unreadable)?;
+    match number.is_finite() && number < f64::from(STAYS) {
+        true => Ok(Some(number.max(0.0) as u32)),
+        false => Err(Problem::Unreadable),
+    }
+}
+
+/// A size in thousandths of cores or in MiB.
+fn scaled(text: &str, unit: f64) -> Result<u32, Problem> {
+    let number: f64 = text.parse().map_err(|_| Problem::Unreadable)?;
+    let scaled = (number * unit).round();
+    match scaled.is_finite() && (0.0..=f64::from(u32::MAX)).contains(&scaled) {
+        true => Ok(scaled as u32),
+        false => Err(Problem::Unreadable),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own(text: &str) -> Result<(Trace, Problems), ReadError> {
+        read("t.csv", Format::Own, text.as_bytes())
+    }
+
+    #[test]
+    fn what_is_written_is_read_again() {
+        let text =
+            format!("{HEAD}\n0,100,2,8,0,0,40,yes\n5,,0.5,1.75,1,1,,\n7,9,4,32,0,0,100,no\n");
+        let (trace, problems) = own(&text).unwrap();
+        assert_eq!(problems, Problems::default());
+        let mut written = Vec::new();
+        trace.write(&mut written).unwrap();
+        assert_eq!(String::from_utf8(written).unwrap(), text);
+        let second = trace.get(1).unwrap();
+        assert_eq!(
+            (second.departure, second.millicores, second.memory_mib),
+            (STAYS, 500, 1792)
+        );
+        assert_eq!((second.touched_pct, second.insensitive), (UNKNOWN, None));
+    }
+
+    #[test]
+    fn bad_lines_are_counted_by_number_and_left_out() {
+        let text = "memory_gib,cores,arrival_s,departure_s\n8,2,0,10\n8,2,50,20\nmuch,2,0,5\n8,0,0,5\n8,2,-5,9\n8,2\n8,2,200000,200001\n";
+        let (trace, problems) = own(text).unwrap();
+        assert_eq!(trace.len(), 3);
+        assert_eq!(trace.get(1).unwrap().arrival, 0);
+        let counted = |problem| {
+            (
+                problems.count(problem),
+                problems
+                    .counts()
+                    .into_iter()
+                    .find(|row| row.problem == problem)
+                    .map(|row| row.first),
+            )
+        };
+        assert_eq!(counted(Problem::EndsBeforeBeginning), (1, Some(vec![3])));
+        assert_eq!(counted(Problem::Unreadable), (2, Some(vec![4, 7])));
+        assert_eq!(counted(Problem::Empty), (1, Some(vec![5])));
+        assert_eq!(counted(Problem::Gap), (1, Some(vec![8])));
+        let words = problems.words("t.csv").join("\n");
+        assert!(
+            words.contains("t.csv: ends before its beginning: 1 in all, line 3; left out"),
+            "{words}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_no_trace_is_refused_with_its_place() {
+        let told = |text: &str| own(text).unwrap_err().to_string();
+        assert!(
+            told("arrival_s,departure_s,cores\n")
+                .contains("t.csv:1: there is no column `memory_gib`")
+        );
+        assert!(told("arrival_s,begin\n").contains("`begin` is not a column"));
+        let none = told("arrival_s,departure_s,cores,memory_gib\n1,2,x,4\n");
+        assert!(
+            none.contains("no line is a VM; t.csv: unreadable: 1 in all, line 2"),
+            "{none}"
+        );
+        let unit = told("arrival_s,departure_s,cores,memory_gib\n1,2,2,8192\n1,2,2,4096\n");
+        assert!(unit.contains("another unit than GiB"), "{unit}");
+    }
+
+    #[test]
+    fn azure_tables_are_read_with_their_open_buckets() {
+        let text = "a,s1,d,0,2591700,99,1,2,Interactive,4,32\nb,s2,d,300,600,99,1,2,Unknown,>24,>64\nc,s1,d,9\n";
+        let (trace, problems) = read("v.csv", Format::AzureVm, text.as_bytes()).unwrap();
+        assert_eq!(trace.get(0).unwrap().memory_mib, 32 * 1024);
+        assert_eq!(trace.get(1).unwrap().millicores, 24_000);
+        assert_eq!(
+            (
+                problems.count(Problem::OpenBucket),
+                problems.count(Problem::Unreadable)
+            ),
+            (1, 1)
+        );
+        assert_ne!(
+            trace.get(0).unwrap().customer,
+            trace.get(1).unwrap().customer
+        );
+    }
+}

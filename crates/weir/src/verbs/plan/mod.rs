@@ -1,0 +1,208 @@
+//! `weir plan`: whether servers should share memory.
+//!
+//! | file | content |
+//! |---|---|
+//! | `traces` | traces that are read or generated |
+//! | `azure_packing` | the Azure packing trace of 2020, which is an SQLite file |
+//! | `pool` | replays of clusters, side by side |
+
+mod azure_packing;
+mod pool;
+mod traces;
+
+use std::path::{Path, PathBuf};
+
+use clap::Subcommand;
+use weir_lab::Outcome;
+use weir_model::document::Document;
+use weir_model::toml::MOST_BYTES;
+use weir_plan::PlanError;
+use weir_plan::cost::Cost;
+use weir_plan::latency::Latency;
+use weir_plan::packing::{Packing, PackingBound};
+use weir_plan::prices::Prices;
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::insight::header;
+use crate::keeping::Keeping;
+use crate::output::print;
+
+/// The words of `plan latency`.
+pub const LATENCY: &str = "plan latency";
+/// The words of `plan cost`.
+pub const COST: &str = "plan cost";
+/// The words of `plan packing`.
+pub const PACKING: &str = "plan packing";
+/// The words of `plan pool`.
+pub const POOL: &str = "plan pool";
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir plan latency
+  weir plan cost --servers 16 --gb-per-vcpu 8
+  weir plan trace -o cluster.csv --days 30
+  weir plan packing --trace cluster.csv
+  weir plan pool --trace cluster.csv --pools 8,16,32")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Say how long a load from a pool takes, by the components it passes.
+    Latency(Latency),
+    /// Say when a pool pays, and what would change the answer.
+    Cost(Box<Cost>),
+    /// Bound how many more VMs fit into pools of machines than into single ones.
+    Packing(PackingArgs),
+    /// Replay a trace of VMs: memory and money that pools save, and VMs they slow down.
+    Pool(Box<pool::Args>),
+    /// Write a trace of VMs: a generated one, or one of Azure in Weir's columns.
+    Trace(TraceArgs),
+}
+
+/// What `packing` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Pools are packed as one machine of their whole size, cores included: the gain is
+the most that pooling could give to a scheduler, not what it will.
+
+Examples:
+  weir plan packing --trace cluster.csv
+  weir plan packing --inflate 1,8,16 --machines-per-pool 2,16 --at 12
+  weir plan packing --trace packing.sqlite --as azure-packing --format csv")]
+struct PackingArgs {
+    #[command(flatten)]
+    traces: traces::Options,
+    /// Factors by which VMs grow.
+    #[arg(long, value_delimiter = ',', value_name = "K", default_values_t = [1, 2, 4, 8, 16, 32, 64])]
+    inflate: Vec<u32>,
+    /// Machines of a pool.
+    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [1, 2, 4, 8, 16])]
+    machines_per_pool: Vec<u32>,
+    /// Days after which the VMs that are there are packed [default: half of the trace].
+    #[arg(long, value_name = "DAYS")]
+    at: Option<f64>,
+}
+
+/// What `trace` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir plan trace -o cluster.csv --days 30 --machines 64
+  weir plan trace --trace vmtable.csv --as azure-vm -o azure.csv")]
+struct TraceArgs {
+    #[command(flatten)]
+    traces: traces::Options,
+    /// The file that is written.
+    #[arg(short, long, value_name = "FILE")]
+    out: PathBuf,
+}
+
+impl From<PlanError> for Failure {
+    fn from(error: PlanError) -> Self {
+        match error {
+            PlanError::NotConserved { .. } => Failure::Work(error.into()),
+            PlanError::OutOfBounds { .. } => Failure::Request(error.into()),
+        }
+    }
+}
+
+/// Plans, keeps and prints.
+///
+/// # Errors
+/// An argument is outside its bounds, a file cannot be read, or the work was stopped.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    match &args.what {
+        What::Latency(study) => keep(context, LATENCY, study.run()?),
+        What::Cost(study) => {
+            let prices = prices(study.prices.as_deref())?;
+            keep(context, COST, study.run(prices)?)
+        }
+        What::Packing(args) => pack(args, context),
+        What::Pool(args) => pool::run(args, context),
+        What::Trace(args) => write(args, context),
+    }
+}
+
+fn keep<O: Outcome>(context: &Context, verb: &'static str, output: O) -> Result<()> {
+    let keeping = Keeping::begin(context, verb)?;
+    let header = header(O::SCHEMA, context, "");
+    keeping.put(Document { header, output }, None)
+}
+
+/// The prices of a file, or those that come with Weir.
+fn prices(file: Option<&Path>) -> Result<Prices> {
+    let read = match file {
+        None => Prices::builtin(),
+        Some(file) => {
+            let text = files::text(file, "file of prices", MOST_BYTES)?;
+            Prices::read(&file.display().to_string(), &text)
+        }
+    };
+    read.map_err(|mistakes| Failure::request(mistakes.to_string()))
+}
+
+fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
+    let packing = Packing {
+        inflate: args.inflate.clone(),
+        pools: args.machines_per_pool.clone(),
+    };
+    let machine = args.traces.machine;
+    let mut found = PackingBound::default();
+    for at in 0..args.traces.count() {
+        let mut traced = args.traces.cluster(at, context)?;
+        let trace = std::mem::take(&mut traced.trace);
+        let end = trace.last_arrival();
+        let second = match args.at {
+            None => end / 2,
+            Some(days) if (0.0..=f64::from(end) / 86_400.0).contains(&days) => {
+                (days * 86_400.0) as u32
+            }
+            Some(days) => {
+                return Err(Failure::request(format!(
+                    "--at is {days} days, but the last VM of {} arrives after {:.2}",
+                    traced.name,
+                    f64::from(end) / 86_400.0
+                )));
+            }
+        };
+        let name = format!("{} on {}", traced.name, machine.words());
+        found
+            .packings
+            .extend(packing.of(&name, &trace.snapshot(second), machine.shape())?);
+        found.notes.extend(traces::words(&traced));
+    }
+    keep(context, PACKING, found)
+}
+
+fn write(args: &TraceArgs, context: &Context) -> Result<()> {
+    files::check(&args.out)?;
+    if args.traces.count() != 1 {
+        return Err(Failure::request(
+            "one trace is written at a time; name one --trace, or --clusters 1",
+        ));
+    }
+    let traced = args.traces.cluster(0, context)?;
+    let mut text = Vec::new();
+    traced
+        .trace
+        .write(&mut text)
+        .map_err(|error| Failure::Work(error.into()))?;
+    files::write(&args.out, text)?;
+    let mut words = format!(
+        "{}: {} VMs over {:.1} days\n",
+        args.out.display(),
+        traced.trace.len(),
+        f64::from(traced.trace.last_arrival()) / 86_400.0
+    );
+    for line in traces::words(&traced) {
+        words.push_str(&format!("{line}\n"));
+    }
+    print(&words)
+}

@@ -1,0 +1,192 @@
+//! `weir plan pool`: clusters are replayed side by side, one a thread.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use weir_lab::Outcome as _;
+use weir_model::document::Document;
+use weir_plan::cost::percent;
+use weir_plan::pool::replay::Replayed;
+use weir_plan::pool::split::Predictions;
+use weir_plan::pool::{PoolPlan, Pools, Traced};
+use weir_plan::trace::Trace;
+
+use super::{POOL, prices, traces};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::insight::header;
+use crate::keeping::Keeping;
+use crate::progress::Progress;
+
+/// Parts of a cluster in the progress.
+const PARTS: usize = 100;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Policies: a fixed share of each VM in the pool; pond, with the mispredictions
+that are given; oracle, which knows the future. All memory local is 100 %.
+
+Examples:
+  weir plan pool --trace cluster.csv --pools 8,16,32
+  weir plan pool --clusters 10 --days 75 --marked 20% --untouched 15%
+  weir plan pool --trace packing.sqlite --as azure-packing --machines 400")]
+pub(super) struct Args {
+    #[command(flatten)]
+    traces: traces::Options,
+    /// Sizes of pools, in sockets that share one.
+    #[arg(long, value_delimiter = ',', value_name = "SOCKETS", default_values_t = [8, 16, 32, 64])]
+    pools: Vec<u32>,
+    /// Fixed shares that are compared.
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_values = ["15%", "50%"], value_parser = percent)]
+    fixed: Vec<f64>,
+    /// VMs that are marked as insensitive, and are in the pool as a whole.
+    #[arg(long, value_name = "PERCENT", default_value = "30%", value_parser = percent)]
+    marked: f64,
+    /// VMs that are marked and are sensitive.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    false_positives: f64,
+    /// Mean untouched memory that is predicted for VMs that are not marked.
+    #[arg(long, value_name = "PERCENT", default_value = "20%", value_parser = percent)]
+    untouched: f64,
+    /// VMs for which too much untouched memory is predicted.
+    #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
+    over_predicted: f64,
+    /// Milliseconds until a slice of 1 GiB is released and can be given away again.
+    #[arg(long, value_name = "MS", default_value_t = 100)]
+    release_ms: u32,
+    /// A file of prices in place of those that come with Weir.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+    /// Price of the pool's memory, of a server's.
+    #[arg(long, value_name = "PERCENT", default_value = "100%", value_parser = percent)]
+    pool_price: f64,
+}
+
+/// Replays, keeps and prints.
+///
+/// # Errors
+/// An argument is outside its bounds, a trace cannot be read, or the work was stopped.
+pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
+    let pools = Pools {
+        sockets: args.pools.clone(),
+        machines: args.traces.machines,
+        machine: args.traces.machine,
+        fixed: args.fixed.clone(),
+        predictions: Predictions {
+            marked: args.marked,
+            false_positives: args.false_positives,
+            untouched: args.untouched,
+            over_predicted: args.over_predicted,
+        },
+        release_ms: args.release_ms,
+        price_ratio: args.pool_price,
+        seed: context.global.seed,
+    };
+    pools.check()?;
+    let prices = prices(args.prices.as_deref())?;
+    let keeping = Keeping::begin(context, POOL)?;
+    let count = args.traces.count();
+    let work = Work {
+        args,
+        pools: &pools,
+        context,
+        next: AtomicUsize::new(0),
+        done: Mutex::new((0..count).map(|_| None).collect()),
+        progress: Mutex::new((
+            Progress::begin("plan pool", count, context.global.quiet),
+            vec![0.0; count],
+        )),
+    };
+    let threads = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(count.max(1));
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| work.take());
+        }
+    });
+    let (progress, _) = work
+        .progress
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    progress.end();
+    let done = work
+        .done
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let done: Vec<(Traced, Replayed)> = done.into_iter().flatten().collect::<Result<_>>()?;
+    let (clusters, replayed): (Vec<Traced>, Vec<Replayed>) = done.into_iter().unzip();
+    let stopped = context.stop.requested();
+    let output = pools.conclude(&clusters, &replayed, &prices)?;
+    let mut header = header(PoolPlan::SCHEMA, context, "");
+    header.partial = stopped;
+    header.warnings = clusters.iter().flat_map(traces::words).collect();
+    keeping.put(Document { header, output }, None)?;
+    match stopped {
+        false => Ok(()),
+        true => Err(Failure::Partial(format!(
+            "stopped: the figures are of the {} clusters of {count} that were begun, each up to where it was",
+            replayed.len()
+        ))),
+    }
+}
+
+/// A cluster that was replayed.
+type Cluster = Result<(Traced, Replayed)>;
+
+struct Work<'w> {
+    args: &'w Args,
+    pools: &'w Pools,
+    context: &'w Context,
+    next: AtomicUsize,
+    done: Mutex<Vec<Option<Cluster>>>,
+    /// The bar, and the share of each cluster that is done.
+    progress: Mutex<(Progress, Vec<f64>)>,
+}
+
+impl Work<'_> {
+    /// Takes clusters until there are none.
+    fn take(&self) {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            if at >= self.args.traces.count() || self.context.stop.requested() {
+                return;
+            }
+            let cluster = self.cluster(at);
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some(place) = done.get_mut(at) {
+                *place = Some(cluster);
+            }
+        }
+    }
+
+    fn cluster(&self, at: usize) -> Cluster {
+        let mut traced = self.args.traces.cluster(at, self.context)?;
+        let replayed = self.pools.replay(&traced, &mut |share| {
+            self.step(at, share);
+            !self.context.stop.requested()
+        })?;
+        self.step(at, 1.0);
+        // The packing bound is of the first; the others need no more memory.
+        if at > 0 {
+            traced.trace = Trace::default();
+        }
+        Ok((traced, replayed))
+    }
+
+    fn step(&self, at: usize, share: f64) {
+        let mut held = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let (progress, shares) = &mut *held;
+        if let Some(place) = shares.get_mut(at) {
+            *place = share;
+        }
+        let of = shares.len();
+        let finished = shares.iter().filter(|share| **share >= 1.0).count();
+        let whole = shares.iter().sum::<f64>() / of.max(1) as f64;
+        let shown = (whole * PARTS as f64).floor() / PARTS as f64;
+        progress.step(finished, of, shown);
+    }
+}

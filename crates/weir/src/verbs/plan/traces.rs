@@ -1,0 +1,179 @@
+//! Traces that are read from files, or generated.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use weir_model::units::Bytes;
+use weir_plan::cost::percent;
+use weir_plan::pool::Traced;
+use weir_plan::trace::generate::{Generate, INSENSITIVE, MACHINE};
+use weir_plan::trace::problems::{Problem, Problems};
+use weir_plan::trace::read::{self, ReadError};
+use weir_plan::trace::{Machine, Trace};
+
+use super::azure_packing;
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+
+/// How a file is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(super) enum As {
+    /// Weir's columns.
+    Own,
+    /// The `vmtable` of the Azure VM traces of 2017 and 2019.
+    AzureVm,
+    /// The Azure packing trace of 2020.
+    AzurePacking,
+}
+
+/// Which clusters.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Traces")]
+pub(super) struct Options {
+    /// A trace of one cluster; several for several clusters. Without one, clusters are generated.
+    #[arg(long = "trace", value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// How the files are written: own, azure-vm, azure-packing.
+    #[arg(long = "as", value_enum, value_name = "FORMAT", default_value_t = As::Own, hide_possible_values = true)]
+    written_as: As,
+    /// The kind of machine of an Azure packing trace [default: the one that takes most types of VMs].
+    #[arg(long, value_name = "ID")]
+    machine_id: Option<i64>,
+    /// Take VMs of low priority of an Azure packing trace too.
+    #[arg(long)]
+    low_priority: bool,
+    /// Size of a machine: cores and memory.
+    #[arg(long, value_name = "CORES:SIZE", default_value = "96:768GiB", value_parser = machine)]
+    pub(super) machine: Machine,
+    /// Machines of a cluster.
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(super) machines: u32,
+    /// Generated clusters.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    clusters: u32,
+    /// Days of generated clusters.
+    #[arg(long, value_name = "DAYS", default_value_t = 75.0)]
+    days: f64,
+    /// Day on which the workloads of generated clusters shift.
+    #[arg(long, value_name = "DAY", default_value_t = 36.0)]
+    shift_day: f64,
+    /// VMs that the pool's latency slows by at most the margin, where a trace does not say; 43 % at 182 % of the local
+    /// latency and a margin of 5 %, 37 % at 222 %.
+    #[arg(long, value_name = "PERCENT", default_value = "43%", value_parser = percent)]
+    insensitive: f64,
+}
+
+/// A machine such as `96:768GiB`.
+fn machine(text: &str) -> std::result::Result<Machine, String> {
+    let example = "such as 96:768GiB";
+    let (cores, memory) = text
+        .split_once(':')
+        .ok_or_else(|| format!("it is cores and memory, {example}"))?;
+    let cores: u32 = cores
+        .trim()
+        .parse()
+        .map_err(|_| format!("`{cores}` is no number of cores, {example}"))?;
+    let memory: Bytes = memory
+        .parse()
+        .map_err(|why| format!("{why}; a machine is {example}"))?;
+    Machine::of(cores, memory).ok_or_else(|| format!("it has some cores and memory, {example}"))
+}
+
+impl Options {
+    /// How many clusters there are.
+    pub(super) fn count(&self) -> usize {
+        match self.files.len() {
+            0 => self.clusters as usize,
+            files => files,
+        }
+    }
+
+    /// A cluster, without unknown fields.
+    ///
+    /// # Errors
+    /// Its file cannot be read, or a parameter is outside its bounds.
+    pub(super) fn cluster(&self, at: usize, context: &Context) -> Result<Traced> {
+        let seed = context.global.seed;
+        let (name, mut trace, mut problems) = match self.files.get(at) {
+            Some(file) => {
+                let (trace, problems) = self.file(file)?;
+                (file.display().to_string(), trace, problems)
+            }
+            None => {
+                let generate = Generate {
+                    // Clusters of one seed are not those of the next.
+                    seed: seed.wrapping_mul(1_000_003).wrapping_add(at as u64),
+                    machines: self.machines,
+                    days: self.days,
+                    shift_day: self.shift_day,
+                    insensitive: self.insensitive,
+                };
+                let name = format!("generated {}", at + 1);
+                (name, generate.run()?, Problems::default())
+            }
+        };
+        if trace.vms().any(|vm| !vm.shape().fits(self.machine.shape())) {
+            trace = trace.without_larger_than(self.machine, &mut problems);
+        }
+        let filled = trace.fill(seed, self.insensitive);
+        if filled > 0 {
+            context.note(&format!(
+                "{name}: what {filled} VMs touch, and whether the pool slows them, is drawn from the published marginals"
+            ));
+        }
+        Ok(Traced {
+            problems: problems.counts(),
+            name,
+            trace,
+        })
+    }
+
+    fn file(&self, file: &Path) -> Result<(Trace, Problems)> {
+        let format = match self.written_as {
+            As::Own => read::Format::Own,
+            As::AzureVm => read::Format::AzureVm,
+            As::AzurePacking => {
+                let kind = (self.machine_id, self.low_priority);
+                return azure_packing::read(file, self.machine, kind);
+            }
+        };
+        let name = file.display().to_string();
+        let from: Box<dyn BufRead> = match file.as_os_str() == "-" {
+            true => Box::new(BufReader::new(io::stdin())),
+            false => Box::new(BufReader::new(
+                File::open(file)
+                    .with_context(|| format!("cannot read the trace {name}"))
+                    .map_err(Failure::Request)?,
+            )),
+        };
+        read::read(&name, format, from).map_err(|error| match error {
+            ReadError::Io { .. } => Failure::Work(error.into()),
+            error => Failure::Request(error.into()),
+        })
+    }
+}
+
+/// The problems of a trace, in words.
+pub(super) fn words(traced: &Traced) -> Vec<String> {
+    let words = traced.problems.iter().map(|row| {
+        let place = match row.problem {
+            Problem::LargerThanMachine => "VM",
+            _ => "line",
+        };
+        let first: Vec<String> = row.first.iter().map(u64::to_string).collect();
+        format!(
+            "{}: {}: {} in all, first {place} {}; {}",
+            traced.name,
+            row.problem,
+            row.lines,
+            first.join(", "),
+            row.policy
+        )
+    });
+    words.collect()
+}
+
+/// What the generator assumes is what the options say.
+const _: () = assert!(MACHINE.millicores == 96_000 && INSENSITIVE == 0.43);

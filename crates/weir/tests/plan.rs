@@ -1,0 +1,170 @@
+//! `weir plan` as a process: figures, files with mistakes, and traces of every format.
+
+mod common;
+
+use common::{Place, text};
+
+fn rows<'d>(document: &'d serde_json::Value, list: &str) -> &'d Vec<serde_json::Value> {
+    document[list].as_array().unwrap()
+}
+
+#[test]
+fn every_verb_has_help_with_an_example_and_keeps_a_run() {
+    let place = Place::new();
+    for verb in ["", "latency", "cost", "packing", "pool", "trace"] {
+        let help = place
+            .run(format!("plan {verb} --help").as_str())
+            .expect(0)
+            .out();
+        assert!(help.contains("Example"), "{verb}:\n{help}");
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 80),
+            "{verb}:\n{help}"
+        );
+    }
+    let small = "--machines 4 --days 2";
+    for (words, schema) in [
+        ("plan latency".to_owned(), "weir/plan-latency/1"),
+        ("plan cost".to_owned(), "weir/plan-cost/1"),
+        (format!("plan packing {small}"), "weir/plan-packing/1"),
+        (
+            format!("plan pool {small} --clusters 2"),
+            "weir/plan-pool/1",
+        ),
+    ] {
+        let json = place
+            .run(format!("{words} --format json").as_str())
+            .expect(0)
+            .json();
+        assert_eq!(json["schema"], schema);
+        let csv = place
+            .run(format!("{words} --format csv").as_str())
+            .expect(0)
+            .out();
+        assert!(csv.lines().count() > 1, "{csv}");
+        let shown = place.run("runs show last").expect(0).out();
+        let printed = place.run(words.as_str()).expect(0).out();
+        assert!(shown.ends_with(&printed), "{shown}\n{printed}");
+    }
+    place.run("report last -o page.html").expect(0);
+}
+
+#[test]
+fn latencies_and_break_even_points_are_the_published_ones() {
+    let place = Place::new();
+    let json = place
+        .run("plan latency --sockets 8,16,32 --format json")
+        .expect(0)
+        .json();
+    let totals: Vec<f64> = rows(&json, "paths")
+        .iter()
+        .map(|row| row["total"].as_f64().unwrap())
+        .collect();
+    assert_eq!(totals, [85.0, 155.0, 230.0, 180.0, 280.0, 280.0]);
+    let json = place.run("plan cost --format json").expect(0).json();
+    let servers = |reading: &str, gb: f64, price: f64| {
+        let row = rows(&json, "pools").iter().find(|row| {
+            row["reading"] == reading && row["gb_per_vcpu"] == gb && row["pool_price_pct"] == price
+        });
+        row.unwrap()["servers_exact"].as_f64().unwrap()
+    };
+    assert!(
+        (servers("a", 4.0, 0.0) - 24.55).abs() < 0.05
+            && (servers("a", 8.0, 50.0) - 19.4).abs() < 0.05
+    );
+    assert!(
+        (servers("b", 4.0, 0.0) - 33.4).abs() < 0.05
+            && (servers("b", 8.0, 50.0) - 24.55).abs() < 0.05
+    );
+}
+
+#[test]
+fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_told_with_their_place() {
+    let place = Place::new();
+    let shipped = include_str!("../../weir-plan/src/prices.toml");
+    place.file(
+        "half.toml",
+        shipped.replace("value = 38500", "value = 19250"),
+    );
+    let net = |words: &str| place.run(words).expect(0).json()["net"].as_f64().unwrap();
+    let (dear, cheap) = (
+        net("plan cost --format json"),
+        net("plan cost --prices half.toml --format json"),
+    );
+    assert!((cheap - dear - 19_250.0).abs() < 1e-6);
+    place.file(
+        "bad.toml",
+        shipped.replace("value = 3\n", "value = \"three\"\n"),
+    );
+    place
+        .run("plan cost --prices bad.toml")
+        .refuses(2, &["bad.toml:11:9", "server_dram.value"]);
+    place
+        .run("plan cost --saved 30%")
+        .refuses(2, &["--saved", "at most --cut"]);
+    place
+        .run("plan cost --dimm 33")
+        .refuses(2, &["--dimm is 33", "32, 48, 64, 96 or 128 GB"]);
+    place
+        .run("plan latency --sockets 65")
+        .refuses(2, &["2 to 64 sockets"]);
+}
+
+#[test]
+fn a_generated_trace_is_written_and_gives_the_figures_of_its_cluster() {
+    let place = Place::new();
+    place
+        .run("plan trace -o cluster.csv --machines 8 --days 3")
+        .expect(0);
+    let of = |words: &str| {
+        let json = place.run(words).expect(0).json();
+        (json["placed"].clone(), json["savings"].clone())
+    };
+    assert_eq!(
+        of("plan pool --trace cluster.csv --machines 8 --format json"),
+        of("plan pool --machines 8 --days 3 --format json")
+    );
+    let again = of("plan pool --machines 8 --days 3 --seed 2 --format json");
+    assert_ne!(again, of("plan pool --machines 8 --days 3 --format json"));
+}
+
+#[test]
+fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
+    let place = Place::new();
+    let good = "arrival_s,departure_s,cores,memory_gib\n0,900,2,8\n0,1000,4,16\n";
+    place.file("t.csv", format!("{good}9,3,2,8\n10,20,200,8\n"));
+    let done = place.run("plan pool --trace t.csv --machines 4").expect(0);
+    for words in [
+        "ends before its beginning: 1 in all, first line 4",
+        "larger than a machine: 1 in all",
+    ] {
+        assert!(done.err().contains(words), "{}", done.err());
+    }
+    place.file(
+        "mib.csv",
+        "arrival_s,departure_s,cores,memory_gib\n0,900,2,8192\n",
+    );
+    place
+        .run("plan pool --trace mib.csv")
+        .refuses(2, &["another unit than GiB"]);
+    place
+        .run("plan pool --trace none.csv")
+        .refuses(2, &["none.csv"]);
+    place
+        .run("plan pool --machine 96:lots")
+        .refuses(2, &["96:768GiB", "lots"]);
+    place
+        .run("plan pool --pools 9")
+        .refuses(2, &["multiple of the 2 sockets"]);
+    place
+        .run("plan packing --trace t.csv --as azure-packing")
+        .refuses(2, &["t.csv is no Azure packing trace"]);
+    place.file(
+        "azure.csv",
+        "a,s,d,0,600,9,9,9,Unknown,2,8\nb,s,d,0,600,9,9,9,Unknown,2,8\n",
+    );
+    place
+        .run("plan trace --trace azure.csv --as azure-vm -o own.csv")
+        .expect(0);
+    assert!(text(&place.path("own.csv")).starts_with("arrival_s,departure_s,cores,memory_gib"));
+}
