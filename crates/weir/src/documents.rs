@@ -13,8 +13,10 @@ use crate::verbs::place::{apply::PlaceApplied, objects::ProcessMemory};
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
+use weir_lab::coherence::Sharing;
 use weir_lab::fit::Fitted;
 use weir_lab::interplay::{Matrix, ProgramTable};
+use weir_lab::levels::ByLevel;
 use weir_lab::offload::Offloaded;
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
@@ -459,6 +461,8 @@ kinds! {
     Of<PlaceAdvice> => "weir place advise",
     Of<Offloaded> => "weir place offload",
     Of<Staging> => "weir place stage",
+    Of<ByLevel> => "weir place levels",
+    Of<Sharing> => "weir place share",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",
     Of<ScenarioOutcome> => "weir steer run --on PLATFORM",

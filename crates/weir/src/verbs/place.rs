@@ -9,6 +9,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
 use weir_insight::studies::place::AdviseObjects;
+use weir_lab::coherence;
+use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
 use weir_lab::stage::Stage;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
@@ -41,6 +43,8 @@ Examples:
   weir place apply --pid 4711 heap=cxl0
   weir place offload --on emr2s+cxl-a            which share, with threads there
   weir place stage --on emr2s+cxl-a              whether to copy shared columns first
+  weir place levels --on emr2s+cxl-a+cxl-a@switch    objects of a database by tier
+  weir place share --on emr2s+cxl-a@switch       what hosts pay for coherence
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0
@@ -87,6 +91,10 @@ enum What {
     Offload(Box<Offload>),
     /// Say whether columns that queries share are copied from a slower tier first, or read there.
     Stage(Box<Stage>),
+    /// Say what each kind of a database's objects loses on each slower tier.
+    Levels(Box<Levels>),
+    /// Count what hosts that share memory pay for coherence, structure by structure.
+    Share(Box<coherence::Share>),
 }
 
 /// Who places pages.
@@ -151,6 +159,12 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         Some(What::Stage(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
+        Some(What::Levels(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
+        Some(What::Share(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
         _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -172,6 +186,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             return studies::complete(context, &chosen, &**study);
         }
         Some(What::Stage(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Levels(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Share(study)) => {
             let chosen = machine::choose(&context.global.on)?;
             return studies::complete(context, &chosen, &**study);
         }
