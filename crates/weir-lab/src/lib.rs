@@ -11,13 +11,15 @@
 //! | [`verdict`] | the points | what they mean, in words |
 //!
 //! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs,
-//! [`offload`] threads on two tiers that share an operator's data, [`stage`] queries whose columns are copied ahead.
+//! [`offload`] threads on two tiers that share an operator's data, [`stage`] queries whose columns are copied ahead,
+//! [`levels`] kinds of objects on each tier, [`coherence`] structures that several hosts share.
 //! [`run_rounds`] measures a plan several times and says how the repetitions agree ([`steadiness`]). [`reproduce`]
 //! does the same for published figures.
 //!
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.
 
+pub mod coherence;
 pub mod compare;
 pub mod curve;
 mod drift;
@@ -27,6 +29,7 @@ pub mod fit;
 pub mod grouped;
 pub mod interplay;
 pub mod lab;
+pub mod levels;
 pub mod offload;
 pub mod plan;
 pub mod record;

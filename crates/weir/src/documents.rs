@@ -15,8 +15,10 @@ use crate::verbs::place::{
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
+use weir_lab::coherence::Sharing;
 use weir_lab::fit::Fitted;
 use weir_lab::interplay::{Matrix, ProgramTable};
+use weir_lab::levels::ByLevel;
 use weir_lab::offload::Offloaded;
 use weir_lab::reproduce::Reproduction;
 use weir_lab::reproduce::sensitivity::Sensitivity;
@@ -465,6 +467,8 @@ kinds! {
     Of<PlaceAdvice> => "weir place advise",
     Of<Offloaded> => "weir place offload",
     Of<Staging> => "weir place stage",
+    Of<ByLevel> => "weir place levels",
+    Of<Sharing> => "weir place share",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",
     Of<LiveAdvice> => "weir place advise --pid",

@@ -38,7 +38,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, Parser};
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::tune::Interleave;
+use weir_lab::coherence::Share;
 use weir_lab::fit::Fit;
+use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::stage::Stage;
@@ -173,6 +175,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | AdviseObjects::VERB
             | Offload::VERB
             | Stage::VERB
+            | Levels::VERB
+            | Share::VERB
             | Population::VERB,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"

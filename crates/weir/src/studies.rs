@@ -11,8 +11,10 @@ use weir_insight::studies::explain::Explain;
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
+use weir_lab::coherence::{Share, Sharing};
 use weir_lab::fit::{Fit, Fitted};
 use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
+use weir_lab::levels::{ByLevel, Levels};
 use weir_lab::offload::{Offload, Offloaded};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
@@ -91,6 +93,8 @@ pub static STORED: &[Reader] = &[
     Reader::of::<PlaceAdvice>(AdviseObjects::VERB),
     Reader::of::<Offloaded>(Offload::VERB),
     Reader::of::<Staging>(Stage::VERB),
+    Reader::of::<ByLevel>(Levels::VERB),
+    Reader::of::<Sharing>(Share::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),

@@ -491,7 +491,7 @@ fn the_slower_tier_is_read_once_for_what_queries_share() {
             "known are sum, filter, join",
         ),
         ("--on emr2s+cxl-a --threads 32", 2, "33 threads"),
-        ("--on skx2s --tier remote", 1, "DSA"),
+        ("--on skx2s --tier remote", 3, "dsa is missing"),
     ] {
         place
             .run(format!("place stage {odd}"))
@@ -563,4 +563,73 @@ fn threads_that_poll_slow_others_only_where_all_cores_are_in_use() {
     place
         .run("place offload --on gold6130 --rdma 12.5GB/s --local 17")
         .refuses(2, &["17"]);
+}
+
+#[test]
+fn hosts_that_share_a_structure_pay_by_the_latency_of_the_tier() {
+    let place = Place::new();
+    let run = "place share --hosts 1,8 --items 5000 --operations 2000 --format json --on";
+    let [near, behind] = ["emr2s+cxl-a", "emr2s+cxl-a@switch"]
+        .map(|on| place.run(format!("{run} {on}")).expect(0).json());
+    let latency = |found: &Value| found["latency"].as_f64().unwrap();
+    assert!(latency(&behind) > latency(&near) + 100.0);
+    for (one, other) in near["runs"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .zip(behind["runs"].as_array().unwrap())
+    {
+        let number = |run: &Value, key: &str| run[key].as_f64().unwrap();
+        assert_eq!(
+            one["invalidations"], other["invalidations"],
+            "the tier counts nothing: {one}"
+        );
+        let requests = number(one, "fetches") + number(one, "upgrades") + number(one, "waits");
+        for (run, found) in [(one, &near), (other, &behind)] {
+            assert!(
+                (number(run, "time") - requests * latency(found)).abs()
+                    < 1e-6 * (1.0 + number(run, "time")),
+                "{run}"
+            );
+        }
+        if one["hosts"] == 1 {
+            assert_eq!(number(one, "invalidations"), 0.0, "{one}");
+        }
+        let shares = one["hosts"] == 8 && one["structure"] != "partitions";
+        assert_eq!(number(one, "invalidations") > 0.0, shares, "{one}");
+    }
+    for (odd, said) in [
+        ("--structure heap", "known are locks, own_locks"),
+        ("--hosts 65", "64"),
+        ("--skew 9", "from 0 to 3"),
+        ("--tier cxl7", "cxl7"),
+    ] {
+        place
+            .run(format!("place share --on emr2s+cxl-a {odd}"))
+            .refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn objects_lose_more_behind_a_switch() {
+    let place = Place::new();
+    let run = "place levels --on emr2s+cxl-a+cxl-a@switch --tier cxl0,cxl1 --format json";
+    let found = place.run(run).expect(0).json();
+    let kinds = found["kinds"].as_array().unwrap();
+    assert_eq!(kinds.len(), 18);
+    let loss = |one: &Value| one["loss_pct"].as_f64().unwrap();
+    for pair in kinds.chunks(2) {
+        assert_eq!(pair[0]["kind"], pair[1]["kind"]);
+        // What hardly waits for memory differs by chance.
+        assert!(
+            loss(&pair[0]) < 5.0 || loss(&pair[1]) > loss(&pair[0]),
+            "{pair:?}"
+        );
+    }
+    let of = |kind: &str| loss(kinds.iter().find(|one| one["kind"] == kind).unwrap());
+    assert!(of("index") > of("inner nodes of it") && of("index") > 20.0);
+    assert!(of("log") < 5.0, "a log is written and not waited for");
+    place
+        .run("place levels --on skx2s --tier dram")
+        .refuses(2, &["no tier beside dram"]);
 }

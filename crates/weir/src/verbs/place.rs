@@ -14,6 +14,8 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
+use weir_lab::coherence;
+use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
 use weir_lab::stage::Stage;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
@@ -48,6 +50,8 @@ Examples:
   weir place watch --pid 4711                    moves what is cold, and back
   weir place offload --on emr2s+cxl-a            which share, with threads there
   weir place stage --on emr2s+cxl-a              whether to copy shared columns first
+  weir place levels --on emr2s+cxl-a+cxl-a@switch    objects of a database by tier
+  weir place share --on emr2s+cxl-a@switch       what hosts pay for coherence
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0
@@ -96,6 +100,10 @@ enum What {
     Offload(Box<Offload>),
     /// Say whether columns that queries share are copied from a slower tier first, or read there.
     Stage(Box<Stage>),
+    /// Say what each kind of a database's objects loses on each slower tier.
+    Levels(Box<Levels>),
+    /// Count what hosts that share memory pay for coherence, structure by structure.
+    Share(Box<coherence::Share>),
 }
 
 /// Who places pages.
@@ -160,6 +168,12 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         Some(What::Stage(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
+        Some(What::Levels(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
+        Some(What::Share(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
         _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -182,6 +196,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             return studies::complete(context, &chosen, &**study);
         }
         Some(What::Stage(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Levels(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Share(study)) => {
             let chosen = machine::choose(&context.global.on)?;
             return studies::complete(context, &chosen, &**study);
         }

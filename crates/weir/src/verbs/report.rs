@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 use weir_insight::studies::place::AdviseObjects;
+use weir_lab::coherence::Share;
 use weir_lab::interplay::{Interplay, Matrix};
+use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
 use weir_lab::reproduce::{Reproduce, Vary};
 use weir_lab::stage::Stage;
@@ -78,6 +80,8 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         AdviseObjects::VERB,
         Offload::VERB,
         Stage::VERB,
+        Levels::VERB,
+        Share::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,
