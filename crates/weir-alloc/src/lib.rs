@@ -20,6 +20,7 @@
 //! [`Class`] and [`Global`] implement [`std::alloc::GlobalAlloc`]; `include/weir_alloc.h` is the same for C.
 
 mod capi;
+mod forks;
 mod global;
 mod heap;
 mod lock;
@@ -27,6 +28,7 @@ pub mod names;
 mod node;
 mod policy;
 mod segment;
+mod shard;
 
 use std::fmt;
 use std::path::Path;

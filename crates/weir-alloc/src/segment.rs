@@ -4,7 +4,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::heap::Shard;
+use crate::shard::Shard;
 
 /// Bytes of a segment, and what it is aligned to.
 pub const BYTES: usize = 4 << 20;
