@@ -13,6 +13,7 @@ mod insight;
 mod interplay;
 mod json_docs;
 mod place;
+mod plan;
 mod published;
 mod recorded;
 mod report;

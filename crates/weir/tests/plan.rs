@@ -1,8 +1,6 @@
 //! `weir plan` as a process: figures, files with mistakes, and traces of every format.
 
-mod common;
-
-use common::{Place, text};
+use crate::common::{Place, text};
 
 fn rows<'d>(document: &'d serde_json::Value, list: &str) -> &'d Vec<serde_json::Value> {
     document[list].as_array().unwrap()

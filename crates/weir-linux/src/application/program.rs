@@ -166,6 +166,8 @@ impl Task {
         };
         loop {
             match comes.recv_timeout(LOOK) {
+                // Lines may follow each other without a pause.
+                Ok(_) | Err(RecvTimeoutError::Timeout) if stop() => return Err(Trouble::Stopped),
                 Ok(line) if line == "look" => {
                     ran.resident = residency::of_tree(root, child.0.id());
                     told(Line::Loaded);
@@ -186,7 +188,6 @@ impl Task {
                         Trouble::Failed(format!("{named} wrote `{line}`, which is no figure"))
                     })?)),
                 },
-                Err(RecvTimeoutError::Timeout) if stop() => return Err(Trouble::Stopped),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => break,
             }
