@@ -1,16 +1,12 @@
 //! `weir tier` as a process: policies on a model, the kernel's tiering on this host, and what is said of wrong requests.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
 use crate::common::{Place, with};
 use weir::verbs::tier::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
 use weir_steer::tier::advise::Advised;
 use weir_steer::tier::population::Compared;
-use weir_steer::tier::profile::{PageKind, Profile, ProfileInterval, ProfileSource};
+use weir_steer::tier::profile::{Profile, ProfileSource};
 
 const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 64MiB --for 60s";
 
@@ -319,46 +315,6 @@ fn wrong_profiles_are_refused_with_what_is_right() {
         let err = place.run(&request).expect(2).err();
         assert!(err.contains(said), "{request}: {err}");
     }
-}
-
-#[test]
-fn a_known_share_of_touched_memory_of_a_process_is_found() {
-    const MIB: usize = 1 << 20;
-    let stop = Arc::new(AtomicBool::new(false));
-    let seen = stop.clone();
-    let toucher = std::thread::spawn(move || {
-        let memory = vec![1_u8; 256 * MIB];
-        while !seen.load(Ordering::Relaxed) {
-            for page in (0..64 * MIB).step_by(4096) {
-                std::hint::black_box(memory.get(page).copied());
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    });
-    std::thread::sleep(Duration::from_millis(500));
-    let own = std::process::id();
-    let request = format!(
-        "tier profile --target pid:{own} --for 5s --interval 1s --min-regions 100 --format json"
-    );
-    let done = Place::new().run(&request);
-    stop.store(true, Ordering::Relaxed);
-    toucher.join().unwrap();
-    if done.0.status.code() == Some(3) {
-        println!("not tested here: {}", done.err());
-        return;
-    }
-    let found = profile(&done.expect(0).out());
-    let anon = (found.intervals.iter()).filter(|row| row.kind == PageKind::Anon);
-    let share =
-        |row: &ProfileInterval| 100.0 * row.touched.get() as f64 / row.allocated.get() as f64;
-    let mut shares: Vec<f64> = anon.map(share).collect();
-    shares.sort_by(f64::total_cmp);
-    // Other tests of this process have memory, too.
-    assert!(
-        (shares[shares.len() / 2] - 25.0).abs() < 3.0,
-        "{:?}: {shares:?}",
-        found.source
-    );
 }
 
 #[test]
