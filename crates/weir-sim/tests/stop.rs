@@ -2,7 +2,9 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::common::*;
+mod common;
+
+use common::*;
 use weir_model::access::Op;
 use weir_model::machine::{Machine as _, MachineError};
 use weir_model::units::Nanos;
