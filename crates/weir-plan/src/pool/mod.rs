@@ -5,7 +5,7 @@
 //! |---|---|
 //! | [`cluster`] | machines, and where a VM is placed |
 //! | [`split`] | what of a VM goes to the pool, by policy |
-//! | [`replay`] | time |
+//! | [`mod@replay`] | time |
 //! | [`provision`] | the least memory with which VMs find room |
 //! | [`books`] | peaks of memory, by policy |
 //! | [`verdict`] | memory and money saved |
