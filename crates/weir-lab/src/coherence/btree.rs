@@ -23,7 +23,7 @@ pub struct BTree {
     nodes: Vec<Node>,
     root: u32,
     fan_out: usize,
-    /// The first line that belongs to nobody.
+    /// The first line that is not used yet.
     pub next: Line,
 }
 

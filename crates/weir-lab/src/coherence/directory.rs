@@ -310,7 +310,7 @@ mod tests {
                                 false => State::Exclusive,
                             })
                         }
-                        // One that is left of several still shares: nobody told it that it is alone.
+                        // One that is left of several still shares: it is not informed that it is alone.
                         Holders::Shared(all) => all.count_ones() as usize == states.len()
                             && states.iter().all(|state| *state == State::Shared),
                     };

@@ -1,4 +1,4 @@
-//! `weir plan pool`: what a pool saves when a trace is replayed, who is slower for it, and what the packing bound says
+//! `weir plan pool`: what a pool saves when a trace is replayed, which VMs are slower for it, and what the packing bound says
 //! of the same trace.
 //!
 //! | module | content |
