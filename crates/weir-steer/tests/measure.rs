@@ -28,15 +28,17 @@ fn a_device_that_was_not_measured_is_got_to_know() {
 }
 
 #[test]
-#[ignore = "48 cells take minutes; CI runs it optimised"]
+#[ignore = "48 cells take minutes; CI runs it optimised, with `WEIR_CELLS=2`: every second cell"]
 fn the_library_with_bandwidth_allocation() {
     let cells = every_cell(Given::Allocation, SEED);
     let all = Summary::of(&cells);
     println!("{}{all}", Cell::table(&cells));
     assert!(all.fast >= 0.97 && all.slow >= 0.95, "{all}");
     assert!(all.worst_fast >= 0.93, "{all}");
-    assert!(all.settled >= 46 && all.released == cells.len(), "{all}");
-    assert!(all.steady >= 46, "{all}");
+    assert!(all.released == cells.len(), "{all}");
+    // Of 48.
+    let most = cells.len() - cells.len().div_ceil(24);
+    assert!(all.settled >= most && all.steady >= most, "{all}");
     // If a device is so slow that one step of a core's allocation is half of its bandwidth, it gets the
     // smallest allocation. `st` on eurosys24 keeps 85 % for another reason, which docs/steer.md names.
     assert!(all.beyond_a_step <= 1, "{all}");
@@ -74,8 +76,11 @@ fn the_library_with_cores_and_time_alone() {
 
 fn every_cell(given: Given, seed: u64) -> Vec<Cell> {
     let ops = [Op::Ld, Op::St, Op::NtSt];
+    let of = std::env::var("WEIR_CELLS").ok();
+    let of = of.and_then(|of| of.parse().ok()).unwrap_or(1);
     let pairs: Vec<(&str, Op)> = (platforms().iter())
         .flat_map(|&on| ops.map(|op| (on, op)))
+        .step_by(of)
         .collect();
     let halves: Vec<&[(&str, Op)]> = pairs.chunks(pairs.len().div_ceil(2)).collect();
     std::thread::scope(|scope| {

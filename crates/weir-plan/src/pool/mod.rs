@@ -5,15 +5,17 @@
 //! |---|---|
 //! | [`cluster`] | machines, and where a VM is placed |
 //! | [`split`] | what of a VM goes to the pool, by policy |
-//! | [`mod@replay`] | time |
+//! | [`events`] | when VMs arrive and leave |
+//! | [`mod@replay`] | VMs on whole machines, and stranded memory |
 //! | [`provision`] | the least memory with which VMs find room |
-//! | [`books`] | peaks of memory, by policy |
+//! | [`needs`] | what each policy needs |
 //! | [`verdict`] | memory and money saved |
 //! | [`stranding`] | stranded memory by cores that are rented |
 //! | [`slices`] | who owns which slice of a pool |
 
-pub mod books;
 pub mod cluster;
+pub mod events;
+pub mod needs;
 mod outcome;
 pub mod provision;
 pub mod replay;
@@ -30,9 +32,8 @@ use crate::packing::Packing;
 use crate::prices::Prices;
 use crate::trace::problems::ProblemCount;
 use crate::trace::{Machine, Trace};
-use provision::Search;
-use replay::{Replayed, Setting, replay};
-use split::{Known, Policy, Predictions};
+use replay::Replayed;
+use split::{Policy, Predictions};
 use verdict::Terms;
 
 /// Sockets of a machine.
@@ -122,77 +123,10 @@ impl Pools {
 
     /// The policies in the order of their rows.
     pub fn policies(&self) -> Vec<Policy> {
-        let mut policies = vec![Policy::AllLocal];
-        policies.extend(self.fixed.iter().map(|share| Policy::Fixed(*share)));
+        let fixed = self.fixed.iter().map(|share| Policy::Fixed(*share));
+        let mut policies: Vec<Policy> = fixed.collect();
         policies.extend([Policy::Pond(self.predictions), Policy::Oracle]);
         policies
-    }
-
-    /// Replays one cluster, and finds the least memory for each policy and size. `go_on` is told the share that is done,
-    /// and answers whether to go on.
-    ///
-    /// # Errors
-    /// Memory was not conserved.
-    pub fn replay(
-        &self,
-        traced: &Traced,
-        go_on: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<Replayed, PlanError> {
-        let setting = self.setting();
-        let (trace, known) = (&traced.trace, Known::of(&traced.trace, self.seed));
-        let cases = (setting.policies.len() - 1) * setting.pools.len() + 2;
-        let part = 1.0 / cases as f64;
-        let mut replayed = self.peaks(traced, &mut |share| go_on(share * part))?;
-        if replayed.stopped_at.is_some() {
-            return Ok(replayed);
-        }
-        let search = Search::new(trace, &setting, &known);
-        let mut done = 1.0;
-        for (policy, needs) in setting.policies.iter().zip(&mut replayed.needs) {
-            let slices = search.splits(*policy);
-            let (pooled, all) = needs.pooled;
-            let share = pooled / f64::max(all, 1.0);
-            let sizes: &[usize] = match policy {
-                Policy::AllLocal => &[1],
-                _ => &setting.pools,
-            };
-            for &size in sizes {
-                if !go_on(done * part) {
-                    replayed.stopped_at = Some(trace.last_arrival());
-                    return Ok(replayed);
-                }
-                needs.least.push(search.least(&slices, size, share));
-                done += 1.0;
-            }
-        }
-        Ok(replayed)
-    }
-
-    /// As [`Pools::replay`], without the search for the least memory.
-    ///
-    /// # Errors
-    /// Memory was not conserved.
-    pub fn peaks(
-        &self,
-        traced: &Traced,
-        go_on: &mut dyn FnMut(f64) -> bool,
-    ) -> Result<Replayed, PlanError> {
-        let known = Known::of(&traced.trace, self.seed);
-        replay(&traced.trace, &self.setting(), &known, go_on)
-    }
-
-    fn setting(&self) -> Setting {
-        Setting {
-            machine: self.machine,
-            machines: self.machines as usize,
-            pools: self
-                .sockets
-                .iter()
-                .map(|sockets| (sockets / SOCKETS) as usize)
-                .collect(),
-            policies: self.policies(),
-            release_ms: self.release_ms,
-        }
     }
 
     /// What all clusters together say.
@@ -207,6 +141,7 @@ impl Pools {
     ) -> Result<PoolPlan, PlanError> {
         let terms = Terms {
             machines: self.machines,
+            machine: self.machine,
             prices,
             price_ratio: self.price_ratio,
         };

@@ -82,12 +82,7 @@ impl Outcome for PoolPlan {
                 None => format!("{:.1} %", best.saved_pct),
             };
             let money = best.net.get() / 1000.0;
-            let agree = best.saved_pct.signum() == best.peaks_pct.signum();
-            let verb = match (agree, money > 0.0) {
-                (false, _) => "is not decided: how memory is bought turns the answer",
-                (true, true) => "pays",
-                (true, false) => "does not pay",
-            };
+            let verb = if money > 0.0 { "pays" } else { "does not pay" };
             let device = match best.pays_below {
                 Some(price) => format!("a device below {:.0} USD", price.get()),
                 None => "no device, even a free one".into(),
@@ -98,17 +93,11 @@ impl Outcome for PoolPlan {
             notes.push(note(
                 &format!("a pool of {} sockets {verb}", best.sockets),
                 format!(
-                    "{within} of memory saved with the least memory for which VMs find room, {:.1} % with memory for the \
-                     peak of each machine and pool; by the first {money:.1} thousand USD are left over for each of {} \
-                     pools; {:.1} % of the VMs are slower than the margin; it pays with {device}{dram}",
-                    best.peaks_pct, best.pools, best.slow_pct
+                    "{within} of memory saved against machines without a pool that are bought by the same rule, {:.1} % against \
+                     the machines as they are, of which {:.1} % need no pool; {money:.1} thousand USD are left over for each of {} pools; {:.1} % of the VMs \
+                     are slower than the margin; it pays with {device}{dram}",
+                    best.against_now_pct, best.without_pct, best.pools, best.slow_pct
                 ),
-            ));
-            notes.push(Verdict::new(
-                Severity::Doubt,
-                "trust",
-                "the least memory is found by trial, and moves by several percent with small changes of the trace; on \
-                 generated clusters neither way of buying memory reproduces the 9 % of Pond (`weir reproduce pond`)",
             ));
         }
         if let (Some(best), Some(gain)) = (self.best(), self.packing_gain()) {
@@ -133,7 +122,10 @@ impl Outcome for PoolPlan {
             col("policy"),
             col("sockets"),
             col("saved_pct").head("saved (%)").signed(),
-            col("peaks_pct").head("by peaks (%)").signed(),
+            col("against_now_pct").head("against now (%)").signed(),
+            col("without_pct").head("no pool (%)").signed(),
+            col("as_split_pct").head("as split (%)").signed(),
+            col("may_pct").head("may be (%)"),
             col("pooled_pct").head("in pool (%)"),
             col("slow_pct").head("slow VMs (%)").places(1),
             col("buffer"),
@@ -194,11 +186,16 @@ fn difference(best: &Saving, gain: f64, stranding: &[StrandedBucket]) -> String 
         .sum::<f64>();
     let stranded = stranded / days.max(1) as f64;
     let packed = 100.0 * (gain - 1.0);
+    let as_split = best.as_split_pct.map_or(String::new(), |saved| {
+        format!(
+            " If all that may be in the pool is put there, though there is local memory for it, {saved:.1} % are saved: machines \
+             must then have local memory for those VMs that may not use the pool, wherever they meet"
+        )
+    });
     format!(
-        "machines with the least memory save {:.1} %, packing gains {packed:.1} %. Packing keeps the memory for each core: it cannot \
-         see the {stranded:.1} % of the memory that is stranded when cores are rented, nor that machines have their peaks at \
-         different times. The replay ignores DIMM sizes and headroom, and if each machine and pool is bought for its own peak \
-         without moving VMs, it saves {:.1} %",
-        best.saved_pct, best.peaks_pct
+        "pools save {:.1} %, packing gains {packed:.1} %. Packing keeps the memory for each core: it cannot see the \
+         {stranded:.1} % of the memory that is stranded when cores are rented, nor that machines have their peaks at different \
+         times.{as_split}. DIMM sizes and headroom are in neither",
+        best.saved_pct
     )
 }

@@ -1,36 +1,17 @@
-//! Replays a trace on a cluster: places VMs, follows local and pool memory under every policy at once, and integrates
-//! what is stranded.
-//!
-//! Memory grows with the VMs that are there at one time, not with the length of the trace.
+//! Replays a trace on whole machines: places VMs, and integrates what is stranded.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use super::books::{Books, Needs};
 use super::cluster::Cluster;
-use super::split::{Known, Policy};
+use super::events::Event;
+use super::needs::Needs;
 use crate::PlanError;
-use crate::trace::{GIB, Machine, STAYS, Trace};
+use crate::trace::{Machine, Trace};
 
 /// Seconds of a day.
 const DAY: u32 = 86_400;
 /// Events between two looks at whether to go on.
-const LOOK: u64 = 1 << 16;
-
-/// What is replayed.
-#[derive(Debug, Clone)]
-pub struct Setting {
-    /// The machines.
-    pub machine: Machine,
-    /// How many there are.
-    pub machines: usize,
-    /// Machines that share a pool, for each size of pools.
-    pub pools: Vec<usize>,
-    /// What is compared.
-    pub policies: Vec<Policy>,
-    /// Milliseconds until a slice of a VM that has left can be given to another one (Pond, section 4.2: 10 to 100).
-    pub release_ms: u32,
-}
+const LOOK: usize = 1 << 16;
+/// Of a VM for which no machine had room.
+pub const NOWHERE: u32 = u32::MAX;
 
 /// One day of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -54,185 +35,85 @@ pub struct Replayed {
     pub events: u64,
     /// Days, in their order.
     pub days: Vec<Day>,
-    /// What each policy needs, in the order of the setting.
-    pub needs: Vec<Needs>,
+    /// The machine of each VM, or [`NOWHERE`]; empty once it is of no more use.
+    pub machines: Vec<u32>,
+    /// What each policy needs; empty where it was not searched.
+    pub needs: Needs,
     /// Where it was stopped, if it was: nothing after this second was replayed.
     pub stopped_at: Option<u32>,
 }
 
-/// A VM that is there.
-#[derive(Debug, Clone, Default)]
-struct Alive {
-    machine: u32,
-    millicores: u32,
-    memory_mib: u32,
-    /// Slices in the pool under each policy.
-    slices: Vec<u32>,
-}
-
-/// What happens to a slot of a VM.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Event {
-    /// Its VM leaves.
-    Leave,
-    /// Its slices are released and scrubbed.
-    Released,
-}
-
-/// Replays a trace whose unknown fields were filled. `go_on` is told the share that is done, and answers whether to go on.
+/// Replays a trace. `go_on` is told the share that is done, and answers whether to go on.
 ///
 /// # Errors
 /// Memory was lost or came from nowhere, which would be a mistake of this program.
 pub fn replay(
     trace: &Trace,
-    setting: &Setting,
-    known: &Known,
+    events: &[Event],
+    (machine, machines): (Machine, usize),
     go_on: &mut dyn FnMut(f64) -> bool,
 ) -> Result<Replayed, PlanError> {
     let smallest = trace.vms().map(|vm| vm.millicores).min().unwrap_or(1);
     let mut state = State {
-        setting,
-        cluster: Cluster::new(setting.machine, setting.machines, smallest),
-        books: setting
-            .policies
-            .iter()
-            .map(|_| Books::new(setting))
-            .collect(),
-        slots: Vec::new(),
-        free: Vec::new(),
-        ends: BinaryHeap::new(),
+        cluster: Cluster::new(machine, machines, smallest),
         now: 0,
         alive_mib: 0,
         days: Vec::new(),
         sums: (0.0, 0.0, 0),
-        memory_seconds: 0.0,
-        events: 0,
     };
-    let (mut placed, mut refused, mut stopped_at) = (0, 0, None);
-    for (at, vm) in trace.vms().enumerate() {
-        state.until(vm.arrival)?;
-        state.advance(vm.arrival)?;
-        if state.events.is_multiple_of(LOOK) && !go_on(at as f64 / trace.len() as f64) {
-            stopped_at = Some(vm.arrival);
+    let mut replayed = Replayed {
+        placed: 0,
+        refused: 0,
+        events: 0,
+        days: Vec::new(),
+        machines: vec![NOWHERE; trace.len()],
+        needs: Needs::default(),
+        stopped_at: None,
+    };
+    for (done, event) in events.iter().enumerate() {
+        let at = event.vm as usize;
+        let Some(vm) = trace.get(at) else { continue };
+        state.advance(event.time)?;
+        if done.is_multiple_of(LOOK) && !go_on(done as f64 / events.len() as f64) {
+            replayed.stopped_at = Some(event.time);
             break;
         }
-        state.events += 1;
-        let Some(machine) = state.cluster.best_fit(&vm) else {
-            refused += 1;
-            continue;
-        };
-        placed += 1;
-        state.cluster.add(machine, &vm);
-        state.alive_mib += u64::from(vm.memory_mib);
-        let slot = state.free.pop().unwrap_or_else(|| {
-            state.slots.push(Alive::default());
-            state.slots.len() - 1
-        });
-        let mut slices = std::mem::take(&mut state.slots[slot].slices);
-        slices.clear();
-        for (policy, books) in setting.policies.iter().zip(&mut state.books) {
-            let split = policy.split(&vm, at as u64, known);
-            books.add(machine, vm.memory_mib, split.slices, &setting.pools);
-            books.slow += split.slow;
-            slices.push(split.slices);
-        }
-        state.slots[slot] = Alive {
-            machine: machine as u32,
-            millicores: vm.millicores,
-            memory_mib: vm.memory_mib,
-            slices,
-        };
-        if vm.departure != STAYS {
-            state.ends.push(Reverse((vm.departure, Event::Leave, slot)));
+        replayed.events += 1;
+        if !event.arrives {
+            let machine = replayed.machines[at];
+            if machine != NOWHERE {
+                state
+                    .cluster
+                    .remove(machine as usize, vm.millicores, vm.memory_mib);
+                state.alive_mib -= u64::from(vm.memory_mib);
+            }
+        } else if let Some(machine) = state.cluster.best_fit(&vm) {
+            replayed.placed += 1;
+            replayed.machines[at] = machine as u32;
+            state.cluster.add(machine, &vm);
+            state.alive_mib += u64::from(vm.memory_mib);
+        } else {
+            replayed.refused += 1;
         }
     }
-    let end = stopped_at.unwrap_or_else(|| trace.last_arrival());
-    state.advance(end)?;
     state.recount()?;
     state.close_day();
-    let memory_seconds = state.memory_seconds;
-    let needs = state
-        .books
-        .iter()
-        .map(|books| books.needs(placed, memory_seconds));
-    Ok(Replayed {
-        placed,
-        refused,
-        events: state.events,
-        needs: needs.collect(),
-        days: state.days,
-        stopped_at,
-    })
+    replayed.days = state.days;
+    Ok(replayed)
 }
 
-struct State<'s> {
-    setting: &'s Setting,
+struct State {
     cluster: Cluster,
-    books: Vec<Books>,
-    slots: Vec<Alive>,
-    free: Vec<usize>,
-    ends: BinaryHeap<Reverse<(u32, Event, usize)>>,
     now: u32,
     alive_mib: u64,
     days: Vec<Day>,
     /// Rented cores and stranded memory, times seconds, and the seconds of the day.
     sums: (f64, f64, u32),
-    memory_seconds: f64,
-    events: u64,
 }
 
-impl State<'_> {
-    /// All that ends up to a second, in order of time.
-    fn until(&mut self, time: u32) -> Result<(), PlanError> {
-        while let Some(&Reverse((at, event, slot))) = self.ends.peek() {
-            if at > time {
-                break;
-            }
-            self.ends.pop();
-            self.advance(at)?;
-            match event {
-                Event::Leave => self.leave(slot),
-                Event::Released => self.released(slot),
-            }
-        }
-        Ok(())
-    }
-
-    fn leave(&mut self, slot: usize) {
-        self.events += 1;
-        let alive = &self.slots[slot];
-        let (machine, memory) = (alive.machine as usize, alive.memory_mib);
-        self.cluster.remove(machine, alive.millicores, memory);
-        self.alive_mib -= u64::from(memory);
-        for (books, &slices) in self.books.iter_mut().zip(&alive.slices) {
-            books.leave(machine, memory, slices, &self.setting.pools);
-        }
-        // The release is in the background; the longest of all policies decides when the slot is free again.
-        let most = alive.slices.iter().max().copied().unwrap_or(0);
-        let seconds = (u64::from(most) * u64::from(self.setting.release_ms)).div_ceil(1000);
-        let done = self.now.saturating_add(seconds as u32);
-        self.ends.push(Reverse((done, Event::Released, slot)));
-    }
-
-    fn released(&mut self, slot: usize) {
-        let alive = &self.slots[slot];
-        for (books, &slices) in self.books.iter_mut().zip(&alive.slices) {
-            books.release(alive.machine as usize, slices, &self.setting.pools);
-        }
-        self.free.push(slot);
-    }
-
-    /// Time passes: integrals, and the check that no memory was lost since.
+impl State {
+    /// Time passes.
     fn advance(&mut self, to: u32) -> Result<(), PlanError> {
-        if to <= self.now {
-            return Ok(());
-        }
-        for books in &self.books {
-            let found = books.total_local + books.total_slices * u64::from(GIB);
-            if found != self.alive_mib {
-                return Err(lost(self.now, self.alive_mib, found));
-            }
-        }
         while self.now < to {
             let end = (self.now / DAY + 1).saturating_mul(DAY).min(to);
             let passed = end - self.now;
@@ -240,10 +121,6 @@ impl State<'_> {
             self.sums.0 += self.cluster.cores_share() * seconds;
             self.sums.1 += self.cluster.stranded_share() * seconds;
             self.sums.2 += passed;
-            self.memory_seconds += self.alive_mib as f64 * seconds;
-            for books in &mut self.books {
-                books.pooled += (books.total_slices * u64::from(GIB)) as f64 * seconds;
-            }
             self.now = end;
             if end.is_multiple_of(DAY) {
                 self.close_day();
@@ -264,47 +141,35 @@ impl State<'_> {
         }
     }
 
-    /// The books against the machines, one by one.
+    /// The VMs against the machines, one by one.
     fn recount(&self) -> Result<(), PlanError> {
-        for books in &self.books {
-            let mut local = 0;
-            for (at, level) in books.local.iter().enumerate() {
-                local += level.now;
-                if level.now > u64::from(self.cluster.used_memory(at)) {
-                    return Err(lost(
-                        self.now,
-                        u64::from(self.cluster.used_memory(at)),
-                        level.now,
-                    ));
-                }
-            }
-            for pools in &books.owned {
-                let slices: u64 = pools.iter().map(|pool| pool.now).sum();
-                let found = local + slices * u64::from(GIB);
-                if found != self.alive_mib {
-                    return Err(lost(self.now, self.alive_mib, found));
-                }
-            }
-        }
-        Ok(())
+        let machines = 0..self.cluster.machines();
+        let used = machines.map(|at| u64::from(self.cluster.used_memory(at)));
+        conserved(self.now, self.alive_mib, used.sum())
     }
 }
 
-fn lost(second: u32, expected: u64, found: u64) -> PlanError {
-    PlanError::NotConserved {
-        second,
-        expected,
-        found,
+/// Whether memory in use is that of the VMs that are there, in MiB.
+///
+/// # Errors
+/// It is not.
+pub fn conserved(second: u32, expected: u64, found: u64) -> Result<(), PlanError> {
+    match expected == found {
+        true => Ok(()),
+        false => Err(PlanError::NotConserved {
+            second,
+            expected,
+            found,
+        }),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::split::Predictions;
-    use crate::trace::generate::Generate;
-    use crate::trace::{UNKNOWN, Vm};
-    use proptest::prelude::*;
+    use crate::pool::events::events;
+    use crate::trace::generate::{Generate, MACHINE};
+    use crate::trace::{GIB, STAYS, UNKNOWN, Vm};
 
     fn vm(arrival: u32, departure: u32, cores: u32, gib: u32) -> Vm {
         Vm {
@@ -319,109 +184,46 @@ mod tests {
         }
     }
 
-    fn replayed(vms: &[Vm], setting: &Setting) -> Replayed {
-        let mut trace = Trace::default();
-        vms.iter().for_each(|vm| trace.push(*vm));
-        trace.sort();
-        let known = Known::of(&trace, 1);
-        replay(&trace, setting, &known, &mut |_| true).unwrap()
-    }
-
-    fn setting(policies: &[Policy]) -> Setting {
-        Setting {
-            machine: Machine {
-                millicores: 4000,
-                memory_mib: 64 * GIB,
-            },
-            machines: 2,
-            pools: vec![1, 2],
-            policies: policies.to_vec(),
-            release_ms: 0,
-        }
-    }
-
-    /// Two machines, of which each has a VM of 32 GiB and one of 2 GiB, at different times: a pool of both needs no second
-    /// 16 GiB.
-    #[test]
-    fn peaks_at_different_times_share_a_pool() {
-        let vms = [
-            vm(0, 100, 4, 32),
-            vm(0, 150, 4, 2),
-            vm(100, 1000, 4, 2),
-            vm(150, 1000, 4, 32),
-        ];
-        let found = replayed(&vms, &setting(&[Policy::AllLocal, Policy::Fixed(0.5)]));
-        assert_eq!((found.placed, found.refused), (4, 0));
-        assert_eq!(found.needs[0].local, u64::from(64 * GIB));
-        assert_eq!(found.needs[1].local, u64::from(32 * GIB));
-        assert_eq!(found.needs[1].pools, [(32, 16), (17, 17)]);
-    }
-
-    #[test]
-    fn slices_stay_with_a_host_until_they_are_released() {
-        let vms = [vm(0, 100, 4, 32), vm(101, 200, 4, 32)];
-        let mut slow = setting(&[Policy::Fixed(1.0)]);
-        assert_eq!(replayed(&vms, &slow).needs[0].pools[0].0, 32);
-        slow.release_ms = 100;
-        let found = replayed(&vms, &slow);
-        // 32 slices take 3.2 s, so that the next VM needs others.
-        assert_eq!(found.needs[0].pools[0].0, 64);
-        assert_eq!(found.needs[0].at_once[0], 32);
-    }
-
     #[test]
     fn stranded_memory_is_averaged_over_days() {
-        let vms = [
+        let mut trace = Trace::default();
+        for vm in [
             vm(0, STAYS, 4, 16),
             vm(43_200, STAYS, 4, 64),
             vm(86_400, STAYS, 4, 1),
-        ];
-        let found = replayed(&vms, &setting(&[Policy::AllLocal]));
-        assert_eq!(found.refused, 1);
+        ] {
+            trace.push(vm);
+        }
+        let machine = Machine {
+            millicores: 4000,
+            memory_mib: 64 * GIB,
+        };
+        let found = replay(&trace, &events(&trace), (machine, 2), &mut |_| true).unwrap();
+        assert_eq!((found.placed, found.refused), (2, 1));
+        assert_eq!(found.machines, [0, 1, NOWHERE]);
         let first = found.days[0];
         // 48 of 128 GiB all day; the second machine strands nothing.
         assert_eq!((first.day, first.cores, first.stranded), (0, 0.75, 0.375));
     }
 
     #[test]
+    fn a_vm_that_leaves_makes_room_in_the_same_second() {
+        let mut trace = Trace::default();
+        trace.push(vm(0, 10, 96, 8));
+        trace.push(vm(10, 20, 96, 8));
+        let found = replay(&trace, &events(&trace), (MACHINE, 1), &mut |_| true).unwrap();
+        assert_eq!((found.placed, found.events), (2, 3));
+    }
+
+    #[test]
     fn a_stopped_replay_says_where() {
-        let trace = Generate {
+        let generate = Generate {
             machines: 4,
             days: 60.0,
             ..Generate::default()
-        }
-        .run()
-        .unwrap();
-        let known = Known::of(&trace, 1);
-        let found = replay(&trace, &setting(&[Policy::AllLocal]), &known, &mut |_| {
-            false
-        })
-        .unwrap();
+        };
+        let trace = generate.run().unwrap();
+        let found = replay(&trace, &events(&trace), (MACHINE, 4), &mut |_| false).unwrap();
         assert!(found.stopped_at.is_some());
-    }
-
-    proptest! {
-        #![proptest_config(ProptestConfig::with_cases(24))]
-        #[test]
-        fn memory_is_conserved_and_a_larger_pool_never_needs_more(
-            vms in prop::collection::vec((0..5000u32, 1..3000u32, 1..4u32, 1..200u32), 1..200),
-            release_ms in 0..200u32, share in 0.0..1.0f64,
-        ) {
-            let vms: Vec<Vm> = vms.into_iter().map(|(at, life, cores, quarters)| Vm {
-                memory_mib: quarters * GIB / 4, ..vm(at, at + life, cores, 1)
-            }).collect();
-            let policies = [Policy::AllLocal, Policy::Fixed(share), Policy::Pond(Predictions::default()), Policy::Oracle];
-            let setting = Setting { machines: 8, pools: vec![1, 2, 4, 8], release_ms, ..setting(&policies) };
-            let found = replayed(&vms, &setting);
-            for needs in &found.needs {
-                for pair in needs.pools.windows(2) {
-                    prop_assert!(pair[1].0 <= pair[0].0);
-                }
-                for (pools, at_once) in needs.pools.iter().zip(&needs.at_once) {
-                    prop_assert!(at_once <= &pools.0);
-                }
-                prop_assert!(needs.local <= found.needs[0].local);
-            }
-        }
     }
 }

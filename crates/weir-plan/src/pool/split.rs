@@ -12,8 +12,6 @@ pub const SLOWED: f64 = 0.25;
 /// A policy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
-    /// Nothing is in the pool.
-    AllLocal,
     /// This share of each VM's memory is.
     Fixed(f64),
     /// What Pond's two models say, with the mispredictions that are given.
@@ -51,7 +49,6 @@ impl Default for Predictions {
 impl fmt::Display for Policy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Policy::AllLocal => f.pad("all local"),
             Policy::Fixed(share) => f.pad(&format!("fixed {:.0} %", 100.0 * share)),
             Policy::Pond(_) => f.pad("pond"),
             Policy::Oracle => f.pad("oracle"),
@@ -103,6 +100,26 @@ fn untouched_share(vm: &Vm) -> f64 {
 }
 
 impl Policy {
+    /// What of each VM is in the pool, in slices.
+    pub fn slices(self, trace: &Trace, known: &Known) -> Vec<u32> {
+        let vms = (0u64..).zip(trace.vms());
+        vms.map(|(at, vm)| self.split(&vm, at, known).slices)
+            .collect()
+    }
+
+    /// How likely a VM is slower than the margin that got so many of the slices which the policy allows it.
+    pub fn slow(self, vm: &Vm, place: u64, got: u32, known: &Known) -> f64 {
+        let split = self.split(vm, place, known);
+        if got >= split.slices {
+            return split.slow;
+        }
+        let touches = f64::from(got * GIB) > f64::from(vm.memory_mib) * untouched_share(vm);
+        match split.slow > 0.0 && touches {
+            true => SLOWED,
+            false => 0.0,
+        }
+    }
+
     /// Splits the VM of a place in its trace. The random choices depend on the seed and the place, not on other VMs.
     pub fn split(self, vm: &Vm, place: u64, known: &Known) -> Split {
         let whole = vm.memory_mib / GIB;
@@ -114,7 +131,6 @@ impl Policy {
         let touches =
             |slices: u32| f64::from(slices) * f64::from(GIB) > f64::from(vm.memory_mib) * untouched;
         let (slices, slow) = match self {
-            Policy::AllLocal => (0, 0.0),
             Policy::Fixed(share) => {
                 let slices = slices(share);
                 (slices, if touches(slices) { SLOWED } else { 0.0 })
@@ -157,13 +173,7 @@ mod tests {
 
     #[test]
     fn the_models_mark_and_mispredict_as_often_as_they_are_told() {
-        let trace = Generate {
-            machines: 32,
-            days: 10.0,
-            ..Generate::default()
-        }
-        .run()
-        .unwrap();
+        let trace = Generate::default().run().unwrap();
         let known = Known::of(&trace, 1);
         let policy = Policy::Pond(Predictions::default());
         let splits: Vec<(Vm, Split)> = trace
@@ -202,10 +212,14 @@ mod tests {
             };
             let known = Known { insensitive: 0.4, untouched: 0.5, seed: 1 };
             let pond = Policy::Pond(Predictions::default());
-            for policy in [Policy::AllLocal, Policy::Fixed(share), pond, Policy::Oracle] {
+            for policy in [Policy::Fixed(share), pond, Policy::Oracle] {
                 let split = policy.split(&vm, place, &known);
                 prop_assert!(split.slices * GIB <= memory_mib);
                 prop_assert!((0.0..=1.0).contains(&split.slow));
+                for got in [0, split.slices / 2] {
+                    prop_assert!(policy.slow(&vm, place, got, &known) <= split.slow);
+                }
+                prop_assert_eq!(policy.slow(&vm, place, split.slices, &known), split.slow);
             }
             prop_assert_eq!(Policy::Oracle.split(&vm, place, &known).slow, 0.0);
         }

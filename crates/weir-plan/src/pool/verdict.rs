@@ -5,17 +5,19 @@ use serde::{Deserialize, Serialize};
 use weir_model::statistics::student_t975;
 use weir_model::units::{Bytes, Usd};
 
-use super::books::Needs;
+use super::provision::Memory;
 use super::replay::Replayed;
 use super::split::Policy;
 use crate::prices::Prices;
-use crate::trace::GIB;
+use crate::trace::{GIB, Machine};
 
 /// What money depends on.
 #[derive(Debug, Clone, Copy)]
 pub struct Terms<'p> {
     /// Machines of a cluster.
     pub machines: u32,
+    /// Their size.
+    pub machine: Machine,
     /// Prices of parts.
     pub prices: &'p Prices,
     /// Price of the pool's memory as a share of that of a server's.
@@ -30,26 +32,37 @@ pub struct Saving {
     pub policy: String,
     /// Sockets that share a pool.
     pub sockets: u32,
-    /// Local memory of all machines: equal ones with the least memory with which VMs find room.
+    /// Memory of all machines without pools: equal ones with the least memory with which VMs find room.
+    pub without: Bytes,
+    /// Local memory of all machines with pools, by the same rule.
     pub local: Bytes,
     /// Memory of all pools, equal ones as well.
     pub pool: Bytes,
-    /// Memory that is saved, against the least with all of it local; 0 where more is needed.
+    /// Memory that is saved; 0 where more is needed.
     pub saved: Bytes,
     /// The same in percent, below 0 where more is needed.
     pub saved_pct: f64,
     /// Half of the 95 % interval of it over clusters; absent for one cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ci95_pct: Option<f64>,
-    /// What is saved if VMs stay on the machines on which they are placed without a pool, and each machine and each pool
-    /// has memory for its own peak.
-    pub peaks_pct: f64,
-    /// Pool memory that these peaks need more because slices are released after their VM has left.
+    /// What is saved against the machines of the trace, whose memory nobody had chosen by its VMs.
+    pub against_now_pct: f64,
+    /// The part of that which is saved by less memory in each machine, without a pool.
+    pub without_pct: f64,
+    /// What is saved if all that may be in the pool is there, though there is local memory for it; absent where that needs
+    /// more than whole machines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub as_split_pct: Option<f64>,
+    /// Pool memory that is needed because slices are released after their VM has left.
     pub buffer: Bytes,
-    /// Mean share of the memory in use that is in the pool.
+    /// Mean share of the memory in use that may be in the pool.
+    pub may_pct: f64,
+    /// Mean share of the memory in use that is there.
     pub pooled_pct: f64,
     /// VMs that are slower than the margin, as the predictions let expect.
     pub slow_pct: f64,
+    /// The same if all that may be in the pool were there.
+    pub slow_as_split_pct: f64,
     /// Pools of all clusters.
     pub pools: u64,
     /// What is left over for each pool, after its device, cables and cards.
@@ -68,9 +81,9 @@ pub fn savings(
     terms: &Terms<'_>,
 ) -> Vec<Saving> {
     let mut rows = Vec::new();
-    for (at, policy) in policies.iter().enumerate().skip(1) {
+    for (at, policy) in policies.iter().enumerate() {
         for (size, &sockets) in sockets.iter().enumerate() {
-            rows.push(saving(policy, at, (size, sockets), replayed, terms));
+            rows.push(saving(policy, (at, size), sockets, replayed, terms));
         }
     }
     rows
@@ -78,8 +91,8 @@ pub fn savings(
 
 fn saving(
     policy: &Policy,
-    at: usize,
-    (size, sockets): (usize, u32),
+    (at, size): (usize, usize),
+    sockets: u32,
     replayed: &[Replayed],
     terms: &Terms<'_>,
 ) -> Saving {
@@ -87,36 +100,33 @@ fn saving(
     let of_pool = sockets / super::SOCKETS;
     let pools = u64::from(terms.machines.div_ceil(of_pool));
     let machines = u64::from(terms.machines);
-    let (mut base, mut local, mut pool) = (0, 0, 0);
-    let (mut peaks_base, mut peaks, mut late) = (0, 0, 0);
-    let (mut slow, mut placed, mut pooled) = (0.0, 0.0, (0.0, 0.0));
-    let mut shares = Vec::new();
+    let memory = |memory: Memory| (memory.local_mib * machines, memory.slices * mib * pools);
+    let (mut base, mut local, mut pool, mut late) = (0, 0, 0, 0);
+    let (mut slow, mut placed, mut pooled) = ((0.0, 0.0), 0.0, (0.0, 0.0, 0.0));
+    let (mut shares, mut as_split) = (Vec::new(), (0, 0));
     for replayed in replayed {
-        let (Some(all_local), Some(needs)) = (replayed.needs.first(), replayed.needs.get(at))
-        else {
+        let needs = &replayed.needs;
+        let need = needs.with.get(at).and_then(|sizes| sizes.get(size));
+        let (Some(without), Some(Some(need))) = (needs.without, need) else {
             continue;
         };
-        let of_pools = needs.pools.get(size).map_or(0, |pools| pools.0);
-        peaks_base += all_local.local;
-        peaks += needs.local + of_pools * mib;
-        late += of_pools - needs.at_once.get(size).copied().unwrap_or(0).min(of_pools);
-        slow += needs.slow * replayed.placed as f64;
+        slow = (slow.0 + need.slow.0, slow.1 + need.slow.1);
         placed += replayed.placed as f64;
-        pooled = (pooled.0 + needs.pooled.0, pooled.1 + needs.pooled.1);
-        let least = |needs: &Needs, size: usize| needs.least.get(size).copied().flatten();
-        let (Some(whole), Some(least)) = (least(all_local, 0), least(needs, size)) else {
-            continue;
-        };
-        let (before, own, shared) = (
-            whole.local_mib * machines,
-            least.local_mib * machines,
-            least.slices * mib * pools,
-        );
+        pooled.0 += need.pooled.0;
+        pooled.1 += need.pooled.1;
+        pooled.2 += need.pooled.2;
+        let (before, (own, shared)) = (without * machines, memory(need.least));
+        if let Some(least) = need.as_split {
+            let (own, shared) = memory(least);
+            as_split = (as_split.0 + before, as_split.1 + own + shared);
+        }
         base += before;
         local += own;
         pool += shared;
+        late += need.buffer * pools;
         shares.push(100.0 * share_saved(before, own + shared));
     }
+    let now = u64::from(terms.machine.memory_mib) * machines * shares.len() as u64;
     let bytes = |mib: u64| Bytes::mib(mib);
     let all_pools = pools * shares.len() as u64;
     let gib = |mib: u64| mib as f64 / mib_of_gib();
@@ -130,15 +140,20 @@ fn saving(
     Saving {
         policy: policy.to_string(),
         sockets,
+        without: bytes(base),
         local: bytes(local),
         pool: bytes(pool),
         saved: bytes(base.saturating_sub(local + pool)),
         saved_pct: 100.0 * share_saved(base, local + pool),
         saved_ci95_pct: half_width(&shares),
-        peaks_pct: 100.0 * share_saved(peaks_base, peaks),
+        against_now_pct: 100.0 * share_saved(now, local + pool),
+        without_pct: 100.0 * share_saved(now, base),
+        as_split_pct: (as_split.0 > 0).then(|| 100.0 * share_saved(as_split.0, as_split.1)),
         buffer: bytes(late * mib),
-        pooled_pct: 100.0 * pooled.0 / f64::max(pooled.1, 1.0),
-        slow_pct: 100.0 * slow / f64::max(placed, 1.0),
+        may_pct: 100.0 * pooled.1 / f64::max(pooled.2, 1.0),
+        pooled_pct: 100.0 * pooled.0 / f64::max(pooled.2, 1.0),
+        slow_pct: 100.0 * slow.0 / f64::max(placed, 1.0),
+        slow_as_split_pct: 100.0 * slow.1 / f64::max(placed, 1.0),
         pools: all_pools,
         net: gross - needed,
         pays_below: (device.get() > 0.0).then_some(device),
@@ -177,31 +192,38 @@ fn half_width(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::provision::Memory;
+    use crate::pool::needs::{Need, Needs};
 
-    fn needs(local: u64, pools: u64) -> Needs {
-        let mib = u64::from(GIB);
-        Needs {
-            local: 8 * local * mib,
-            pools: vec![(2 * pools, pools)],
-            at_once: vec![2 * pools - u64::from(pools > 0)],
-            slow: 0.02,
-            pooled: (1.0, 4.0),
-            least: vec![Some(Memory {
-                local_mib: local * mib,
-                slices: pools,
-                of_pool: 4,
-            })],
-        }
-    }
-
+    /// Half of the memory stays with the machines, and a pool has as much as one had before.
     fn replayed(base: u64) -> Replayed {
+        let mib = u64::from(GIB);
+        let least = Memory {
+            local_mib: base / 2 * mib,
+            slices: base,
+            of_pool: 4,
+        };
+        let as_split = Memory {
+            slices: base / 2,
+            ..least
+        };
+        let need = Need {
+            least,
+            as_split: Some(as_split),
+            buffer: 1,
+            slow: (0.2, 0.4),
+            pooled: (1.0, 2.0, 4.0),
+        };
+        let needs = Needs {
+            without: Some(base * mib),
+            with: vec![vec![Some(need)]],
+        };
         Replayed {
             placed: 10,
             refused: 0,
             events: 20,
             days: Vec::new(),
-            needs: vec![needs(base, 0), needs(base / 2, base)],
+            machines: Vec::new(),
+            needs,
             stopped_at: None,
         }
     }
@@ -212,10 +234,14 @@ mod tests {
         prices.card = Usd(100.0);
         let terms = Terms {
             machines: 8,
+            machine: Machine {
+                millicores: 96_000,
+                memory_mib: 8000 * GIB,
+            },
             prices: &prices,
             price_ratio: 0.5,
         };
-        let policies = [Policy::AllLocal, Policy::Fixed(0.5)];
+        let policies = [Policy::Fixed(0.5)];
         let rows = savings(&policies, &[8], &[replayed(4000)], &terms);
         let row = &rows[0];
         // Eight machines of 4000 GiB become eight of 2000 and two pools of 4000.
@@ -224,14 +250,16 @@ mod tests {
             (Bytes::gib(8000), 25.0, 2)
         );
         assert_eq!(
-            (row.saved_ci95_pct, row.buffer, row.peaks_pct),
-            (None, Bytes::gib(1), 25.0)
+            (row.saved_ci95_pct, row.buffer, row.as_split_pct),
+            (None, Bytes::gib(2), Some(37.5))
         );
         // A pool: 4 x 2000 GB less than before, 4000 of the pool at half price, at 3 USD; less 38,500 and four cards.
         assert_eq!(row.net, Usd(18_000.0 - 38_500.0 - 400.0));
         assert_eq!(row.pays_below, Some(Usd(17_600.0)));
         assert_eq!(row.pays_above, Some(Usd(38_900.0 / 6000.0)));
-        assert_eq!(row.slow_pct, 2.0);
+        assert_eq!((row.slow_pct, row.slow_as_split_pct), (2.0, 4.0));
+        assert_eq!((row.against_now_pct, row.without_pct), (62.5, 50.0));
+        assert_eq!((row.may_pct, row.pooled_pct), (50.0, 25.0));
     }
 
     #[test]
@@ -239,10 +267,14 @@ mod tests {
         let prices = Prices::builtin().unwrap();
         let terms = Terms {
             machines: 8,
+            machine: Machine {
+                millicores: 96_000,
+                memory_mib: 8000 * GIB,
+            },
             prices: &prices,
             price_ratio: 1.0,
         };
-        let policies = [Policy::AllLocal, Policy::Fixed(0.5)];
+        let policies = [Policy::Fixed(0.5)];
         let rows = savings(
             &policies,
             &[8],

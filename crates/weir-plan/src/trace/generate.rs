@@ -8,13 +8,16 @@
 //! | VMs with less than 20 % untouched | 12 % | Pond, section 6.4.2 (PON-087): the fixed share of 20 % over-predicts for them |
 //! | VMs that stay within 5 % on the pool | 43 % at 182 % of the latency, 37 % at 222 % | Pond, section 1 (PON-012, PON-013) |
 //! | VMs of customers with history | 80 % | Pond, section 6.1 (PON-062) |
-//! | memory of a core | 2, 4, 8, 16 GiB for 10, 35, 45, 10 % of the VMs | assumed: clouds sell families of these ratios |
-//! | cores of a VM | 1, 2, 4, 8, 16, 32, each half as frequent as the one before | assumed |
-//! | lifetimes | 80 % of 1 h, 20 % of 5 days in the mean, exponential | assumed |
+//! | VMs of such a customer | 81 | VMs by deployments, Azure's public VM trace of 2019 |
+//! | cores of a VM, memory of a VM | [`KINDS`] | bars of Azure 2019 in the analysis of that trace; joined in the order of size, which is assumed |
+//! | lifetimes | [`LIVES`] | the curve of Azure 2019 in that analysis up to 100 h; beyond, so that the mean is that of the trace, 60.3 h |
+//! | VMs that are deployed together | [`TOGETHER`] | the curve of Azure 2019 in that analysis; that they arrive and leave at once, and that at most 20 are in one cluster, is assumed |
+//! | size and sensitivity of VMs that are deployed together | equal | assumed; VMs of a subscription are much alike (Cortez et al., Resource Central, SOSP 2017) |
 //! | utilisation | a level for each cluster from 60 to 95 % of the cores, 5 % more or less over a day | assumed; Figure 2a of Pond shows 60 to 90 % |
-//! | difference of clusters | each family's weight times 0.5 to 2 | assumed |
-//! | shift | from its day on, families of 2 and 4 GiB are twice as frequent | assumed; Pond says that it strands memory |
-//! | machine | 96 cores, 768 GiB | two sockets of Pond's Intel server with 384 GB each (PON-069); hardware threads of 24 cores a socket |
+//! | difference of clusters | each size's weight times 0.5 to 2 | assumed |
+//! | shift | from its day on, VMs of 2 GiB a core are twice as frequent | assumed; Pond says that it strands memory |
+//! | cores of a machine | 96 | hardware threads of two sockets of Pond's Intel server with 24 cores each (section 6.1) |
+//! | memory of a machine | 576 GiB | set, so that about 6 % are stranded where 75 % of the cores are rented (PON-023) |
 
 use super::random::Random;
 use super::{GIB, Machine, Trace, Vm};
@@ -23,36 +26,65 @@ use crate::error::within;
 
 /// Seconds of a day.
 pub const DAY: f64 = 86_400.0;
+/// Seconds of an hour.
+const HOUR: f64 = 3600.0;
 /// Share of VMs that stay within 5 % with all memory in the pool, at 182 % of the latency (PON-012).
 pub const INSENSITIVE: f64 = 0.43;
 /// The machine of generated traces.
 pub const MACHINE: Machine = Machine {
     millicores: 96_000,
-    memory_mib: 768 * GIB,
+    memory_mib: 496 * GIB,
 };
 /// Points of the distribution of untouched memory: this share of VMs has less than that untouched, in percent.
 const UNTOUCHED: [(f64, f64); 4] = [(0.0, 0.0), (0.12, 20.0), (0.5, 50.0), (1.0, 100.0)];
-/// GiB of a core, with the share of VMs.
-const FAMILIES: [(u32, f64); 4] = [(2, 0.10), (4, 0.35), (8, 0.45), (16, 0.10)];
-/// Cores of VMs, with their weights.
-const CORES: [(u32, f64); 6] = [
-    (1, 32.0),
-    (2, 16.0),
-    (4, 8.0),
-    (8, 4.0),
-    (16, 2.0),
-    (32, 1.0),
+/// Cores and GiB of VMs, with their share in percent.
+const KINDS: [((u32, u32), f64); 10] = [
+    ((1, 2), 12.0),
+    ((2, 4), 17.0),
+    ((2, 8), 29.0),
+    ((4, 8), 3.0),
+    ((4, 16), 20.0),
+    ((8, 32), 9.0),
+    ((8, 64), 4.0),
+    ((16, 64), 2.5),
+    ((16, 128), 2.5),
+    ((32, 256), 1.0),
 ];
-/// Mean lifetimes in seconds, with the share of VMs.
-const LIVES: [(f64, f64); 2] = [(3600.0, 0.8), (5.0 * DAY, 0.2)];
+/// GiB of a core up to which VMs are more frequent after the shift.
+const SHIFTED: u32 = 2;
+/// Points of the distribution of lifetimes: this share of VMs lives no longer than so many hours.
+const LIVES: [(f64, f64); 8] = [
+    (0.0, 1.0 / 12.0),
+    (0.64, 1.0),
+    (0.71, 2.0),
+    (0.78, 5.0),
+    (0.83, 10.0),
+    (0.885, 20.0),
+    (0.90, 30.0),
+    (0.917, 100.0),
+];
+/// Mean hours of VMs that live longer than the last point, beyond it.
+const LONG: f64 = 585.0;
+/// VMs that are deployed together, with the share of deployments.
+const TOGETHER: [(u32, f64); 7] = [
+    (1, 0.47),
+    (2, 0.16),
+    (3, 0.08),
+    (4, 0.05),
+    (7, 0.12),
+    (15, 0.055),
+    (20, 0.065),
+];
+/// Days before the trace from which on VMs arrive, so that long ones are there at its beginning.
+const BEFORE: f64 = 120.0;
 /// Least and most of the cores that are rented, by cluster.
-const UTILISATION: (f64, f64) = (0.60, 0.95);
+const UTILISATION: (f64, f64) = (0.60, 0.90);
 /// Part by which the rate of arrivals changes over a day.
 const DAILY: f64 = 0.05;
-/// Share of VMs whose customer has others.
-const WITH_HISTORY: f64 = 0.8;
+/// Share of deployments of customers that have others; the first one of each has no history, so that of the VMs 80 % have.
+const WITH_HISTORY: f64 = 0.99;
 /// VMs of a customer with history, in the mean.
-const OF_CUSTOMER: f64 = 50.0;
+const OF_CUSTOMER: f64 = 81.0;
 /// How far a VM's untouched memory is from its customer's usual one, in shares of all VMs.
 const SPREAD: f64 = 0.2;
 /// The golden ratio, whose multiples are spread evenly.
@@ -121,80 +153,105 @@ impl Generate {
             "0 % to 100 %",
         )?;
         let mut random = Random::new(self.seed);
-        let mut families = FAMILIES;
-        for (_, weight) in &mut families {
-            // Evenly between half and double on a logarithmic scale.
-            *weight *= 2f64.powf(2.0 * random.share() - 1.0);
+        let mut kinds = KINDS;
+        for (_, weight) in &mut kinds {
+            // Evenly between a quarter and four times on a logarithmic scale.
+            *weight *= 4f64.powf(2.0 * random.share() - 1.0);
         }
         let level = UTILISATION.0 + (UTILISATION.1 - UTILISATION.0) * random.share();
         let cores = f64::from(self.machines) * f64::from(MACHINE.millicores) / 1000.0;
-        let life: f64 = mean(&LIVES);
-        let size: f64 = mean(&CORES.map(|(cores, weight)| (f64::from(cores), weight)));
+        let size = mean(kinds.map(|((cores, _), weight)| (f64::from(cores), weight)));
+        let together = mean(TOGETHER.map(|(vms, weight)| (f64::from(vms), weight)));
         // Little's law: the VMs that are there are rate times lifetime.
-        let rate = level * cores / (size * life);
-        let end = self.days * DAY;
+        let rate = level * cores / (size * mean_life() * together);
         let mut trace = Trace::default();
         let mut customers = Customers::default();
-        // The VMs that are there at the beginning: long ones are more likely to be met.
-        let met = LIVES.map(|(mean, share)| (mean, share * mean));
-        let there = (rate * life).round() as u64;
-        for _ in 0..there {
-            let life = random.choose(&met).unwrap_or(DAY);
-            let departure = random.exponential(life);
-            trace.push(self.vm(&mut random, &mut customers, &families, (0.0, departure)));
-        }
-        let mut now = 0.0;
+        let mut now = -BEFORE * DAY;
         let mut shifted = false;
         loop {
             let daily = 1.0 + DAILY * (now / DAY * std::f64::consts::TAU).sin();
             now += random.exponential(1.0 / (rate * daily));
-            if now >= end {
+            if now >= self.days * DAY {
                 break;
             }
             if !shifted && now >= self.shift_day * DAY {
                 shifted = true;
-                families[0].1 *= 2.0;
-                families[1].1 *= 2.0;
+                for ((cores, gib), weight) in &mut kinds {
+                    if *gib <= SHIFTED * *cores {
+                        *weight *= 2.0;
+                    }
+                }
             }
-            let life = random.choose(&LIVES).unwrap_or(DAY);
-            let departure = now + random.exponential(life);
-            trace.push(self.vm(&mut random, &mut customers, &families, (now, departure)));
+            self.deploy(&mut random, &mut customers, &kinds, now, &mut trace);
         }
+        trace.sort();
         Ok(trace)
     }
 
-    fn vm(
+    /// VMs that one customer deploys at once; those that left before the trace began are not in it.
+    fn deploy(
         &self,
         random: &mut Random,
         customers: &mut Customers,
-        families: &[(u32, f64)],
-        (arrival, departure): (f64, f64),
-    ) -> Vm {
-        let cores = random.choose(&CORES).unwrap_or(1);
-        let family = random.choose(families).unwrap_or(4);
-        let (customer, usual) = customers.next(random);
-        // Reflected at the ends, so that the marginal stays even.
-        let quantile = (usual + SPREAD * (random.share() - 0.5)).abs();
-        let quantile = if quantile > 1.0 {
-            2.0 - quantile
-        } else {
-            quantile
-        };
-        let arrival = arrival as u32;
-        Vm {
-            arrival,
-            departure: (departure as u32).max(arrival + 1),
-            millicores: cores * 1000,
-            memory_mib: cores * family * GIB,
-            customer,
-            kind: (cores.ilog2() * 8 + family.ilog2()) as u16,
-            touched_pct: touched_pct(quantile),
-            insensitive: Some(random.share() < self.insensitive),
+        kinds: &[((u32, u32), f64)],
+        now: f64,
+        trace: &mut Trace,
+    ) {
+        let count = random.choose(&TOGETHER).unwrap_or(1);
+        let (cores, gib) = random.choose(kinds).unwrap_or((1, 2));
+        let departure = now + life(random.share(), random);
+        let insensitive = random.share() < self.insensitive;
+        let (customer, usual) = customers.next(random, count);
+        for _ in 0..count {
+            // Reflected at the ends, so that the marginal stays even.
+            let quantile = (usual + SPREAD * (random.share() - 0.5)).abs();
+            let quantile = if quantile > 1.0 {
+                2.0 - quantile
+            } else {
+                quantile
+            };
+            if departure < 1.0 {
+                continue;
+            }
+            let arrival = now.max(0.0) as u32;
+            trace.push(Vm {
+                arrival,
+                departure: (departure as u32).max(arrival + 1),
+                millicores: cores * 1000,
+                memory_mib: gib * GIB,
+                customer,
+                kind: (cores.ilog2() * 16 + gib.ilog2()) as u16,
+                touched_pct: touched_pct(quantile),
+                insensitive: Some(insensitive),
+            });
         }
     }
 }
 
-fn mean(weighted: &[(f64, f64)]) -> f64 {
+/// The lifetime at a quantile of VMs, in seconds.
+fn life(quantile: f64, random: &mut Random) -> f64 {
+    let (last, longest) = LIVES[LIVES.len() - 1];
+    if quantile >= last {
+        return HOUR * (longest + random.exponential(LONG));
+    }
+    let pairs = LIVES.iter().zip(&LIVES[1..]);
+    let mut found = pairs.filter(|(_, (share, _))| quantile < *share);
+    found.next().map_or(HOUR * longest, |((x0, y0), (x1, y1))| {
+        HOUR * (y0 + (y1 - y0) * (quantile - x0) / (x1 - x0))
+    })
+}
+
+/// The mean lifetime in seconds.
+fn mean_life() -> f64 {
+    let (last, longest) = LIVES[LIVES.len() - 1];
+    let pairs = LIVES.iter().zip(&LIVES[1..]);
+    let short: f64 = pairs
+        .map(|((x0, y0), (x1, y1))| (x1 - x0) * (y0 + y1) / 2.0)
+        .sum();
+    HOUR * (short + (1.0 - last) * (longest + LONG))
+}
+
+fn mean<const N: usize>(weighted: [(f64, f64); N]) -> f64 {
     let total: f64 = weighted.iter().map(|(_, weight)| weight).sum();
     weighted
         .iter()
@@ -211,9 +268,11 @@ struct Customers {
 }
 
 impl Customers {
-    fn next(&mut self, random: &mut Random) -> (u32, f64) {
+    /// The customer of so many VMs.
+    fn next(&mut self, random: &mut Random, count: u32) -> (u32, f64) {
         let has_history = random.share() < WITH_HISTORY;
-        let is_new = self.frequent.is_empty() || random.share() < 1.0 / OF_CUSTOMER;
+        let chance = f64::from(count) / OF_CUSTOMER;
+        let is_new = self.frequent.is_empty() || random.share() < chance;
         if has_history && !is_new {
             let at = (random.share() * self.frequent.len() as f64) as usize;
             let customer = self.frequent[at.min(self.frequent.len() - 1)];
@@ -252,13 +311,7 @@ mod tests {
 
     #[test]
     fn the_marginals_are_the_published_ones() {
-        let trace = Generate {
-            machines: 64,
-            days: 20.0,
-            ..Generate::default()
-        }
-        .run()
-        .unwrap();
+        let trace = Generate::default().run().unwrap();
         let share = |is: &dyn Fn(&Vm) -> bool| {
             trace.vms().filter(|vm| is(vm)).count() as f64 / trace.len() as f64
         };
@@ -268,11 +321,74 @@ mod tests {
         near(share(&|vm| vm.touched_pct > 80), 0.12);
         near(share(&|vm| vm.touched_pct > 50), 0.50);
         near(share(&|vm| vm.insensitive == Some(true)), 0.43);
-        let mut of: HashMap<u32, u32> = HashMap::new();
-        trace
-            .vms()
-            .for_each(|vm| *of.entry(vm.customer).or_default() += 1);
-        near(share(&|vm| of[&vm.customer] > 1), 0.80);
+        // A VM has history if its customer had one in an earlier deployment.
+        let mut first: HashMap<u32, u32> = HashMap::new();
+        for vm in trace.vms() {
+            first.entry(vm.customer).or_insert(vm.arrival);
+        }
+        let later = trace.vms().filter(|vm| vm.arrival > 0).count() as f64;
+        let with_history =
+            share(&|vm| first[&vm.customer] < vm.arrival) * trace.len() as f64 / later;
+        assert!((0.77..0.83).contains(&with_history), "{with_history}");
+        for ((cores, gib), percent) in KINDS {
+            let of = |vm: &Vm| (vm.millicores, vm.memory_mib) == (cores * 1000, gib * GIB);
+            // Each cluster has its own weights.
+            let found = 100.0 * share(&of);
+            assert!(
+                (percent / 8.0..percent * 8.0).contains(&found),
+                "{found} is not {percent}"
+            );
+        }
+    }
+
+    #[test]
+    fn lifetimes_have_the_mean_of_the_public_trace_and_its_quantiles() {
+        // Azure's public VM trace of 2019: 162,465,708 hours of 2,695,548 VMs.
+        assert!(
+            (mean_life() / HOUR - 60.3).abs() < 0.5,
+            "{}",
+            mean_life() / HOUR
+        );
+        let mut random = Random::new(1);
+        let lives: Vec<f64> = (0..20_000)
+            .map(|_| life(random.share(), &mut random))
+            .collect();
+        let below = |hours: f64| {
+            let count = lives.iter().filter(|life| **life <= hours * HOUR).count();
+            count as f64 / lives.len() as f64
+        };
+        for (share, hours) in &LIVES[1..] {
+            assert!(
+                (below(*hours) - share).abs() < 0.01,
+                "{hours} h: {}",
+                below(*hours)
+            );
+        }
+        let mean = lives.iter().sum::<f64>() / lives.len() as f64;
+        assert!((mean / mean_life() - 1.0).abs() < 0.05, "{}", mean / HOUR);
+    }
+
+    #[test]
+    fn a_cluster_is_as_full_at_its_beginning_as_later() {
+        let (mut early, mut late) = (0.0, 0.0);
+        for seed in 0..32 {
+            let generate = Generate {
+                seed,
+                shift_day: f64::INFINITY,
+                ..Generate::default()
+            };
+            let trace = generate.run().unwrap();
+            let cores = |day: f64| {
+                let at = (day * DAY) as u32;
+                let there = trace
+                    .vms()
+                    .filter(|vm| vm.arrival <= at && at < vm.departure);
+                there.map(|vm| f64::from(vm.millicores)).sum::<f64>()
+            };
+            early += cores(1.0);
+            late += cores(60.0);
+        }
+        assert!((early / late - 1.0).abs() < 0.1, "{early} {late}");
     }
 
     #[test]

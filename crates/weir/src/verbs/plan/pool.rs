@@ -165,7 +165,7 @@ impl Work<'_> {
 
     fn cluster(&self, at: usize) -> Cluster {
         let mut traced = self.args.traces.cluster(at, self.context)?;
-        let replayed = self.pools.replay(&traced, &mut |share| {
+        let replayed = self.pools.replay(&traced.trace, &mut |share| {
             self.step(at, share);
             !self.context.stop.requested()
         })?;

@@ -1,0 +1,125 @@
+//! What each policy needs of a cluster: memory to buy, memory in the pool, VMs that are slower.
+
+use super::events::events;
+use super::provision::{Fill, Memory, Placed};
+use super::replay::{NOWHERE, Replayed, replay};
+use super::split::{Known, Policy};
+use super::{Pools, SOCKETS};
+use crate::PlanError;
+use crate::trace::{GIB, Trace};
+
+/// What one policy needs with pools of one size.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Need {
+    /// The least memory where local memory is filled first.
+    pub least: Memory,
+    /// The same where all that may be in the pool is there.
+    pub as_split: Option<Memory>,
+    /// Slices of a pool that are needed since others are being released.
+    pub buffer: u64,
+    /// VMs that are slower than the margin, as expected from the predictions: with local memory filled first, and with
+    /// all in the pool that may be there.
+    pub slow: (f64, f64),
+    /// Seconds times memory that is in the pool, that may be there, and all, in MiB.
+    pub pooled: (f64, f64, f64),
+}
+
+/// What a cluster needs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Needs {
+    /// Memory of a machine without a pool, in MiB; `None` where whole machines are too small.
+    pub without: Option<u64>,
+    /// By policy, then by size of pools; `None` where nothing up to the memory without a pool is enough.
+    pub with: Vec<Vec<Option<Need>>>,
+}
+
+impl Pools {
+    /// Replays one cluster, and finds the least memory for each policy and size. `go_on` is told the share that is done,
+    /// and answers whether to go on.
+    ///
+    /// # Errors
+    /// Memory was not conserved.
+    pub fn replay(
+        &self,
+        trace: &Trace,
+        go_on: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Replayed, PlanError> {
+        let (policies, events) = (self.policies(), events(trace));
+        let cluster = (self.machine, self.machines as usize);
+        let part = 1.0 / (policies.len() * self.sockets.len() + 1) as f64;
+        let mut replayed = replay(trace, &events, cluster, &mut |share| go_on(share * part))?;
+        if replayed.stopped_at.is_some() {
+            return Ok(replayed);
+        }
+        let machines = std::mem::take(&mut replayed.machines);
+        let placed = Placed {
+            trace,
+            events: &events,
+            machines: &machines,
+            machine: self.machine,
+            count: self.machines as usize,
+            release_ms: self.release_ms,
+        };
+        let without = placed.least_without()?;
+        replayed.needs.without = without;
+        let Some(without) = without else {
+            return Ok(replayed);
+        };
+        let known = Known::of(trace, self.seed);
+        let mut done = 1.0;
+        for policy in policies {
+            let slices = policy.slices(trace, &known);
+            let mut row = Vec::new();
+            for sockets in &self.sockets {
+                if !go_on(done * part) {
+                    replayed.stopped_at = Some(trace.last_arrival());
+                    return Ok(replayed);
+                }
+                done += 1.0;
+                let of_pool = (sockets / SOCKETS) as usize;
+                let least = |fill| placed.least(&slices, fill, (of_pool, without));
+                let need = match least(Fill::LocalFirst)? {
+                    Some(memory) => {
+                        let mut need = need(&placed, memory, &slices, (policy, &known))?;
+                        need.as_split = least(Fill::AsSplit)?;
+                        Some(need)
+                    }
+                    None => None,
+                };
+                row.push(need);
+            }
+            replayed.needs.with.push(row);
+        }
+        Ok(replayed)
+    }
+}
+
+fn need(
+    placed: &Placed<'_>,
+    memory: Memory,
+    slices: &[u32],
+    (policy, known): (Policy, &Known),
+) -> Result<Need, PlanError> {
+    let run = placed.with(memory, slices, Fill::LocalFirst)?;
+    let end = placed.trace.last_arrival();
+    let mut need = Need {
+        least: memory,
+        as_split: None,
+        buffer: placed.buffer(slices, Fill::LocalFirst, memory)?,
+        slow: (0.0, 0.0),
+        pooled: (0.0, 0.0, 0.0),
+    };
+    let vms = (0u64..).zip(placed.trace.vms());
+    for ((((at, vm), machine), &got), &may) in vms.zip(placed.machines).zip(&run.got).zip(slices) {
+        if *machine == NOWHERE {
+            continue;
+        }
+        let seconds = f64::from(vm.departure.min(end).saturating_sub(vm.arrival));
+        need.pooled.0 += f64::from(got * GIB) * seconds;
+        need.pooled.1 += f64::from(may * GIB) * seconds;
+        need.pooled.2 += f64::from(vm.memory_mib) * seconds;
+        need.slow.0 += policy.slow(&vm, at, got, known);
+        need.slow.1 += policy.slow(&vm, at, may, known);
+    }
+    Ok(need)
+}
