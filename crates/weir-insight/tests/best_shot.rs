@@ -1,10 +1,10 @@
 //! Best-shot over the library: every workload that waits for bandwidth when all cores run it, in one run
 //! on local memory, beside a sweep. `docs/predict.md` has the table.
 //!
-//! Run with `cargo test --release -p weir-insight --test best_shot -- --ignored --nocapture`. `WEIR_SHOTS=2` takes every
+//! Run with `cargo test --release -p weir-insight --test all -- --ignored --nocapture best_shot::`. `WEIR_SHOTS=2` takes every
 //! second workload.
 
-mod common;
+use crate::common;
 
 use common::Simulated;
 use weir_insight::best_shot::{Shot, crowd, shoot_and_sweep};

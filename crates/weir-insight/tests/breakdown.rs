@@ -1,6 +1,6 @@
 //! Laws of the breakdown.
 
-mod common;
+use crate::common;
 
 use common::{IDLE, Program};
 use proptest::prelude::*;

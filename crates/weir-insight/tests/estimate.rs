@@ -1,6 +1,6 @@
 //! Caption's estimate: what it reads from counters, and where a climb by any figure ends.
 
-mod common;
+use crate::common;
 
 use common::Simulated;
 use proptest::prelude::*;

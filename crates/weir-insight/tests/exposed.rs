@@ -1,6 +1,6 @@
 //! Laws of the DRAM component by exposed cycles, on misses and counters whose constants are known.
 
-mod common;
+use crate::common;
 
 use common::{CHASES, CONSTANTS, CYCLES, IDLE, Program, micros, model};
 use proptest::prelude::*;

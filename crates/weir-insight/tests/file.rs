@@ -1,6 +1,6 @@
 //! Model files: what is written is read, and what is something else is refused.
 
-mod common;
+use crate::common;
 
 use common::{CONSTANTS, machine, micros, model};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! The tuners: Caption's trace and its laws, and best-shot's queues.
 
-mod common;
+use crate::common;
 
 use common::{IDLE, Program};
 use proptest::prelude::*;

@@ -1,6 +1,6 @@
 //! Laws of the cache component by exposed cycles, on waits and counters whose constants are known.
 
-mod common;
+use crate::common;
 
 use common::{CHASES, CONSTANTS, CYCLES, IDLE, Program, micros, model};
 use proptest::prelude::*;

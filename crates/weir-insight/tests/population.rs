@@ -1,10 +1,10 @@
 //! What the model is worth on simulated machines: calibrated on the micro-workloads alone, tried on a
 //! population. `docs/predict.md` has the figures; the bounds here are what holds on every pair.
 //!
-//! Run with `cargo test --release -p weir-insight --test population -- --ignored`. `WEIR_POPULATIONS=3` draws only the
+//! Run with `cargo test --release -p weir-insight --test all -- --ignored population::`. `WEIR_POPULATIONS=3` draws only the
 //! population of seed 3.
 
-mod common;
+use crate::common;
 
 use common::Simulated;
 use weir_insight::documents::{Accuracy, AccuracyLine, Predicted};

@@ -1,6 +1,6 @@
 //! Laws of the slowdown model, on counters whose constants are known.
 
-mod common;
+use crate::common;
 
 use common::{CONSTANTS, IDLE, Program, micros, model};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Machines with false counters: whatever a controller reads, its decisions stay within bounds, and are the
 //! same each time.
 
-mod common;
+use crate::common;
 
 use proptest::prelude::*;
 use weir_model::capability::Unavailable;

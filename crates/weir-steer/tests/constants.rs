@@ -1,6 +1,6 @@
 //! Whether the 48 cells depend on a constant of the controller: each is halved and doubled.
 
-mod library;
+use crate::library;
 
 use library::{Bench, Given, Pair, platforms};
 use weir_model::access::Op;

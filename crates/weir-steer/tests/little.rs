@@ -1,6 +1,6 @@
 //! Little's law at the table, as controllers read it.
 
-mod common;
+use crate::common;
 
 use proptest::prelude::*;
 use weir_model::units::Nanos;

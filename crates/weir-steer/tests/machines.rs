@@ -1,8 +1,7 @@
 //! Machines and tenants drawn at random: the bandwidth of both tiers under Weir's controller, as a part of what
 //! they give alone.
 
-mod drawn;
-mod library;
+use crate::drawn;
 
 use std::ops::RangeInclusive;
 

@@ -1,7 +1,7 @@
 //! The measure: the bandwidth of both tiers under Weir's controller, as a part of what they give alone, on
 //! every platform of the library with CXL memory.
 
-mod library;
+use crate::library;
 
 use library::{Cell, Given, Summary, platforms};
 use weir_model::access::Op;

@@ -1,7 +1,7 @@
 //! Machines without a counted table: a controller that needs no readings still limits, and one that probes
 //! the fast tier's latency limits by that.
 
-mod common;
+use crate::common;
 
 use proptest::prelude::*;
 use weir_model::access::{Locality, Op, Pattern};

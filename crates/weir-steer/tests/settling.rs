@@ -1,7 +1,7 @@
 //! Controllers on a server whose law is known: where they settle, how soon, and that they remove their
 //! limits.
 
-mod common;
+use crate::common;
 
 use proptest::prelude::*;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};

@@ -1,6 +1,6 @@
 //! Ten thousand seconds of tenants that start, change and end: every tenant keeps a floor.
 
-mod common;
+use crate::common;
 
 use proptest::prelude::*;
 use weir_model::capability::Unavailable;

@@ -196,7 +196,7 @@ fn measure(
     all
 }
 
-/// `WEIR_DRAWN=0..24 cargo test -p weir-steer --test advise -- --ignored --nocapture` is of the documentation.
+/// `WEIR_DRAWN=0..24 cargo test -p weir-steer --test all -- --ignored --nocapture advise::` is of the documentation.
 #[test]
 #[ignore = "simulates 24 workloads for minutes; for the documentation, by hand"]
 fn many_drawn_workloads() {
@@ -231,7 +231,7 @@ fn a_few_drawn_workloads_are_predicted_from_their_profiles() {
     }
 }
 
-/// `cargo test --release -p weir-steer --test advise presets -- --ignored --nocapture` is of the documentation.
+/// `cargo test --release -p weir-steer --test all -- --ignored --nocapture advise::presets` is of the documentation.
 #[test]
 #[ignore = "simulates presets for minutes; for the documentation, by hand"]
 fn presets_and_sizes() {
