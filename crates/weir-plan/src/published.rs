@@ -32,7 +32,8 @@ const LINE: f64 = 64.0;
 const ON_GENERATED: &str = "on generated clusters, whose sizes and lifetimes of VMs are assumed";
 const PEAKS: &str = "on generated clusters, whose VMs are assumed; the paper does not say how memory is bought, here each machine and pool \
      has its own peak and VMs stay where they are; `weir plan pool` has another rule besides";
-const MODELS: &str = "needs the two models of predictions, trained on counters and histories";
+const PROGRAMS: &str =
+    "needs the paper's programs; `weir plan insensitive` marks those of a population";
 const SPANNING: &str = "needs VMs on sockets: the replay places them on machines";
 const RELEASES: &str = "needs a history of releases by the second at a pool that has no slice left";
 const GOOGLE: &str = "needs the Google trace of 2019, which is not here";
@@ -54,6 +55,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(cost());
     rules.extend(loop_of_loads());
     rules.extend(traces());
+    rules.extend(crate::predict::published::rules());
     rules.extend(unanswered());
     rules
 }
@@ -317,7 +319,7 @@ fn stranded(from: f64, to: f64, of: impl Fn(&[f64]) -> f64) -> Result<f64, Strin
 
 fn unanswered() -> Vec<Rule> {
     let reasons = [
-        (&["PON-083", "PON-086", "PON-089"][..], MODELS),
+        (&["PON-083"][..], PROGRAMS),
         (&["PON-031", "PON-032"], SPANNING),
         (&["PON-099"], RELEASES),
         (&["AGP-007", "AGP-053", "AGP-054a", "AGP-056"], GOOGLE),
