@@ -34,7 +34,8 @@ const STRANDED: &str = "the memory of a generated machine, and how much clusters
 const BOUGHT: &str = "on generated clusters; the paper does not say how memory is bought: here machines are equal, so are pools, and both have the \
      least memory with which the scheduler finds room, with and without a pool; against the machines as they are `weir plan pool` prints a \
      larger figure, most of which needs no pool";
-const MODELS: &str = "needs the two models of predictions, trained on counters and histories";
+const PROGRAMS: &str =
+    "needs the paper's programs; `weir plan insensitive` marks those of a population";
 const SPANNING: &str = "needs VMs on sockets: the replay places them on machines";
 const RELEASES: &str = "needs a history of releases by the second at a pool that has no slice left";
 const GOOGLE: &str = "needs the Google trace of 2019, which is not here";
@@ -56,6 +57,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(cost());
     rules.extend(loop_of_loads());
     rules.extend(traces());
+    rules.extend(crate::predict::published::rules());
     rules.extend(unanswered());
     rules
 }
@@ -319,7 +321,7 @@ fn stranded(from: f64, to: f64, of: impl Fn(&[f64]) -> f64) -> Result<f64, Strin
 
 fn unanswered() -> Vec<Rule> {
     let reasons = [
-        (&["PON-083", "PON-086", "PON-089"][..], MODELS),
+        (&["PON-083"][..], PROGRAMS),
         (&["PON-031", "PON-032"], SPANNING),
         (&["PON-099"], RELEASES),
         (&["AGP-007", "AGP-053", "AGP-054a", "AGP-056"], GOOGLE),

@@ -33,6 +33,9 @@ use weir_plan::cost::CostPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
+use weir_plan::predict::balance::BalancePlan;
+use weir_plan::predict::insensitive::InsensitivePlan;
+use weir_plan::predict::untouched::UntouchedPlan;
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::LogLine;
 use weir_steer::status::StatusDocument;
@@ -498,6 +501,9 @@ kinds! {
     Of<CostPlan> => "weir plan cost",
     Of<PackingBound> => "weir plan packing",
     Of<PoolPlan> => "weir plan pool",
+    Of<InsensitivePlan> => "weir plan insensitive",
+    Of<UntouchedPlan> => "weir plan untouched",
+    Of<BalancePlan> => "weir plan balance",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",
     Of<ApplicationRun> => "weir workload run",

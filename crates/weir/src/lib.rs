@@ -154,6 +154,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Place(args)), _) => verbs::place::resume(&args, context, run),
         (Ok(Verb::Tier(args)), _) => verbs::tier::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
+        (Ok(Verb::Plan(args)), _) => verbs::plan::resume(&args, context, run),
         (Ok(Verb::Interplay(args)), _) => {
             verbs::interplay::resume(&args, context, run, storage.wish())
         }
@@ -177,7 +178,8 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Stage::VERB
             | Levels::VERB
             | Share::VERB
-            | Population::VERB,
+            | Population::VERB
+            | verbs::plan::INSENSITIVE,
         ) => Err(Failure::request(format!(
             "this version does not read the arguments of run {run}; start it again"
         ))),

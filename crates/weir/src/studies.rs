@@ -38,6 +38,9 @@ use weir_plan::cost::CostPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
+use weir_plan::predict::balance::BalancePlan;
+use weir_plan::predict::insensitive::InsensitivePlan;
+use weir_plan::predict::untouched::UntouchedPlan;
 
 use crate::context::{Context, Format};
 use crate::driver::Job;
@@ -112,6 +115,9 @@ pub static STORED: &[Reader] = &[
     Reader::of::<CostPlan>(plan::COST),
     Reader::of::<PackingBound>(plan::PACKING),
     Reader::of::<PoolPlan>(plan::POOL),
+    Reader::of::<InsensitivePlan>(plan::INSENSITIVE),
+    Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
+    Reader::of::<BalancePlan>(plan::BALANCE),
     Reader::of::<Points>(Planned::VERB),
 ];
 

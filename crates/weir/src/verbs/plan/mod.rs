@@ -5,10 +5,16 @@
 //! | `traces` | traces that are read or generated |
 //! | `azure_packing` | the Azure packing trace of 2020, which is an SQLite file |
 //! | `pool` | replays of clusters, side by side |
+//! | `insensitive` | programs that may be in a pool as a whole |
+//! | `untouched` | memory that VMs never touch, day by day |
+//! | `balance` | how errors are shared out between the two |
 
 mod azure_packing;
+mod balance;
+mod insensitive;
 mod pool;
 mod traces;
+mod untouched;
 
 use std::path::{Path, PathBuf};
 
@@ -28,6 +34,7 @@ use crate::files;
 use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::output::print;
+use crate::store::RunId;
 
 /// The words of `plan latency`.
 pub const LATENCY: &str = "plan latency";
@@ -38,6 +45,13 @@ pub const PACKING: &str = "plan packing";
 /// The words of `plan pool`.
 pub const POOL: &str = "plan pool";
 
+/// The words of `plan insensitive`.
+pub const INSENSITIVE: &str = "plan insensitive";
+/// The words of `plan untouched`.
+pub const UNTOUCHED: &str = "plan untouched";
+/// The words of `plan balance`.
+pub const BALANCE: &str = "plan balance";
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -46,7 +60,9 @@ Examples:
   weir plan cost --servers 16 --gb-per-vcpu 8
   weir plan trace -o cluster.csv --days 30
   weir plan packing --trace cluster.csv
-  weir plan pool --trace cluster.csv --pools 8,16,32")]
+  weir plan pool --trace cluster.csv --pools 8,16,32
+  weir plan untouched --trace cluster.csv
+  weir plan insensitive --on skx2s --tier remote")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -62,6 +78,14 @@ enum What {
     Packing(PackingArgs),
     /// Replay a trace of VMs: memory and money that pools save, and VMs they slow down.
     Pool(Box<pool::Args>),
+    /// Say which programs may be in a pool as a whole, by a random forest over
+    /// their counters.
+    Insensitive(Box<insensitive::Args>),
+    /// Say how much memory of VMs is never touched, by boosted trees over the
+    /// history of customers.
+    Untouched(Box<untouched::Args>),
+    /// Share out the errors that are allowed between these two predictors.
+    Balance(balance::Args),
     /// Write a trace of VMs: a generated one, or one of Azure in Weir's columns.
     Trace(TraceArgs),
 }
@@ -126,7 +150,23 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         What::Packing(args) => pack(args, context),
         What::Pool(args) => pool::run(args, context),
+        What::Insensitive(args) => insensitive::run(args, context),
+        What::Untouched(args) => untouched::run(args, context),
+        What::Balance(args) => balance::run(args, context),
         What::Trace(args) => write(args, context),
+    }
+}
+
+/// Runs what a stopped run still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the verb runs no programs.
+pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
+    match &args.what {
+        What::Insensitive(args) => insensitive::resume(args, context, run),
+        _ => Err(Failure::request(format!(
+            "run {run} asked no machine, and is not resumed; start it again"
+        ))),
     }
 }
 
