@@ -10,11 +10,13 @@
 //! | [`books`] | peaks of memory, by policy |
 //! | [`verdict`] | memory and money saved |
 //! | [`stranding`] | stranded memory by cores that are rented |
-//! | [`slices`] | who owns which slice of a pool |
+//! | [`slices`] | who owns which slice of a pool: all interleavings, checked |
+//! | [`owners`] | the same as a table that a manager keeps |
 
 pub mod books;
 pub mod cluster;
 mod outcome;
+pub mod owners;
 pub mod provision;
 pub mod replay;
 pub mod slices;
