@@ -14,6 +14,7 @@ mod interplay;
 mod json_docs;
 mod place;
 mod plan;
+mod pool;
 mod published;
 mod recorded;
 mod report;
