@@ -172,7 +172,7 @@ fn wrong_requests_say_what_to_do() {
             "is the table of a pool",
         ),
         (
-            "create p --size 4MiB --slice 1000",
+            "create p --size 4MiB --slice 1000B",
             "--slice is 1000 B; it must be a multiple of 1 MiB",
         ),
         (

@@ -165,6 +165,22 @@ pub fn unplug(
     }
 }
 
+/// The first of a guest's nodes that has no processors. Only QEMU's monitor for people says which nodes there are.
+///
+/// # Errors
+/// QEMU refuses, is silent or has ended.
+pub fn node_without_processors(
+    monitor: &mut dyn Monitor,
+) -> std::result::Result<Option<u32>, QmpError> {
+    let asked = json!({ "command-line": "info numa" });
+    let said = monitor.execute("human-monitor-command", asked)?;
+    let said = said.as_str().unwrap_or("");
+    Ok(said.lines().find_map(|line| {
+        let node = line.trim().strip_prefix("node ")?;
+        node.strip_suffix(" cpus:")?.parse().ok()
+    }))
+}
+
 /// Takes the backend of a slice from a VM, whose guest does not have the slice.
 ///
 /// # Errors

@@ -11,6 +11,7 @@ use std::time::Duration;
 use weir_linux::vm::qmp::QmpError;
 use weir_plan::pool::owners::{Slice, Stage, Vm};
 
+use super::dimm;
 use super::steps::{Did, Done, Reached, Which};
 use super::table::Pool;
 use super::world::{Monitor, World};
@@ -61,7 +62,8 @@ impl<'a> Manager<'a> {
         }
     }
 
-    /// The running VM at a socket. Its node is the one that was given, or that of the slices which it has, or 0.
+    /// The running VM at a socket. Its node is the one that was given, that of the slices which it has,
+    /// the one without processors, or 0.
     ///
     /// # Errors
     /// Nobody answers there.
@@ -69,15 +71,13 @@ impl<'a> Manager<'a> {
         let absolute = std::path::absolute(socket)
             .map_err(|error| Failure::request(format!("{}: {error}", socket.display())))?;
         let name = absolute.display().to_string();
-        let process = match self.monitors.get(&name) {
-            Some(Some(monitor)) => monitor.process()?,
-            _ => {
-                let monitor = self.world.connect(&absolute)?;
-                let process = monitor.process()?;
-                self.monitors.insert(name.clone(), Some(monitor));
-                process
-            }
+        let mut monitor = match self.monitors.remove(&name).flatten() {
+            Some(monitor) => monitor,
+            None => self.world.connect(&absolute)?,
         };
+        let process = monitor.process()?;
+        let without = dimm::node_without_processors(monitor.as_mut())?;
+        self.monitors.insert(name.clone(), Some(monitor));
         let known = self.pool.owners().slices().iter().find_map(|slice| {
             let vm = slice.vm.as_ref()?;
             (vm.pid == process.pid && vm.started == process.started).then_some(vm.node)
@@ -86,7 +86,7 @@ impl<'a> Manager<'a> {
             socket: name,
             pid: process.pid,
             started: process.started,
-            node: node.or(known).unwrap_or(0),
+            node: node.or(known).or(without).unwrap_or(0),
         })
     }
 

@@ -88,13 +88,16 @@ pub(super) struct CreateArgs {
 }
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    override_usage = "weir pool start [OPTIONS] --vm <SOCKET> --memory <SIZE> <POOL> -- <QEMU>",
+    after_help = "\
 This process becomes the program: it ends when the VM does, and a program that
 goes to the background (-daemonize) is taken for a VM that has ended.
 
 Example:
   weir pool start /dev/shm/pool --vm a.qmp --memory 8GiB --untouched 30% \\
-      -- qemu-system-x86_64 -M q35 -accel kvm -drive file=a.img")]
+      -- qemu-system-x86_64 -M q35 -accel kvm -drive file=a.img"
+)]
 pub(super) struct StartArgs {
     #[command(flatten)]
     pub(super) named: Named,
@@ -123,7 +126,7 @@ pub(super) struct AddArgs {
     /// How many slices.
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(super) slices: usize,
-    /// The guest's node that gets them [default: that of its other slices, or 0].
+    /// The guest's node that gets them [default: that of its other slices, or the one without processors].
     #[arg(long, value_name = "NODE")]
     pub(super) node: Option<u32>,
     #[command(flatten)]

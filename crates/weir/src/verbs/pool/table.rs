@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,10 @@ use crate::files;
 const SCHEMA: &str = "weir/pool-table/1";
 /// The longest table: some 200 bytes for a slice.
 const LONGEST: usize = 64 << 20;
+/// How long another manager is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// The interval at which it is looked for.
+const LOOK: Duration = Duration::from_millis(10);
 /// The most slices of a pool.
 const MOST_SLICES: u64 = 1 << 16;
 /// Slices are a multiple of this: no page is larger than 2 MiB without being asked for, and tests use files of one.
@@ -185,16 +190,25 @@ impl Pool {
         })
     }
 
+    /// Waits a while for a manager that is at work: most take milliseconds, and VMs start at the same time.
     fn take_lock(&self) -> Result<()> {
         let name = self.file.path().display();
-        match self.file.lock() {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Failure::work(format!(
-                "another weir is changing the pool {name}; try again when it has ended"
-            ))),
-            Err(error) => Err(Failure::work(format!(
-                "cannot lock the pool {name}: {error}"
-            ))),
+        let until = Instant::now() + PATIENCE;
+        loop {
+            match self.file.lock() {
+                Ok(true) => return Ok(()),
+                Ok(false) if Instant::now() < until => std::thread::sleep(LOOK),
+                Ok(false) => {
+                    return Err(Failure::work(format!(
+                        "another weir is changing the pool {name}; try again when it has ended"
+                    )));
+                }
+                Err(error) => {
+                    return Err(Failure::work(format!(
+                        "cannot lock the pool {name}: {error}"
+                    )));
+                }
+            }
         }
     }
 

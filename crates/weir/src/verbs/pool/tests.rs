@@ -40,7 +40,7 @@ fn manage(all: &Shared, asked: Asked, steps: usize) -> (Result<()>, usize) {
     let mut manager = Manager::of(pool, &mut world, Duration::from_millis(2), &mut reached);
     let done = manager.repair().and_then(|()| match asked {
         Asked::Add(guest, count) => {
-            let vm = manager.vm_at(&socket(guest), Some(1))?;
+            let vm = manager.vm_at(&socket(guest), None)?;
             manager.add(&vm, count)
         }
         Asked::Release(guest, count) => {
@@ -74,6 +74,9 @@ fn a_slice_goes_from_one_guest_to_the_other_scrubbed() {
     let all = all();
     manage(&all, Asked::Add(0, 3), TO_THE_END).0.unwrap();
     assert_eq!(all.borrow().guests[0].modules.len(), 3);
+    let slices = all.borrow().pool();
+    let node = slices.owners().slices()[0].vm.as_ref().map(|vm| vm.node);
+    assert_eq!(node, Some(1), "the one without processors");
     manage(&all, Asked::Release(0, 2), TO_THE_END).0.unwrap();
     // The newest went first.
     assert_eq!(all.borrow().guests[0].modules, BTreeSet::from([0]));

@@ -272,6 +272,11 @@ impl Monitor for Connection {
                     }
                 }
             }
+            "human-monitor-command" => {
+                return Ok(json!(
+                    "2 nodes\r\nnode 0 cpus: 0\r\nnode 0 size: 4 MB\r\nnode 1 cpus:\r\n"
+                ));
+            }
             other => panic!("{other}"),
         }
         Ok(json!({}))
