@@ -77,7 +77,11 @@ impl Shape {
     /// A size is no multiple of 1 MiB or of a slice, or nothing is left for the guest's own node.
     pub fn divide(&self, slice: Bytes) -> Result<Division> {
         let memory = self.memory.get();
-        if slice.get() == 0 || slice.get() % UNIT != 0 || memory == 0 || memory % UNIT != 0 {
+        if slice.get() == 0
+            || !slice.get().is_multiple_of(UNIT)
+            || memory == 0
+            || !memory.is_multiple_of(UNIT)
+        {
             return Err(Failure::request(format!(
                 "--memory is {}, with slices of {slice}; both must be multiples of {}",
                 self.memory,
@@ -85,7 +89,7 @@ impl Shape {
             )));
         }
         let pool = match self.pool {
-            Some(pool) if pool.get() % slice.get() != 0 => {
+            Some(pool) if !pool.get().is_multiple_of(slice.get()) => {
                 return Err(Failure::request(format!(
                     "--pool is {pool}; it must be whole slices of {slice}"
                 )));

@@ -163,7 +163,7 @@ impl Pool {
         }
         let slices = kept.slices.slices().len() as u64;
         let whole = bytes_of(&file)?;
-        if kept.slice_bytes == 0 || kept.slice_bytes % UNIT != 0 {
+        if kept.slice_bytes == 0 || !kept.slice_bytes.is_multiple_of(UNIT) {
             return Err(damaged(format!("a slice has {} bytes", kept.slice_bytes)));
         }
         if slices
@@ -271,14 +271,14 @@ fn bytes_of(file: &PoolFile) -> Result<u64> {
 
 /// How many slices a pool has.
 fn slices_of(size: Bytes, slice: Bytes) -> Result<usize> {
-    if slice.get() == 0 || slice.get() % UNIT != 0 {
+    if slice.get() == 0 || !slice.get().is_multiple_of(UNIT) {
         return Err(Failure::request(format!(
             "--slice is {slice}; it must be a multiple of {}",
             Bytes(UNIT)
         )));
     }
     let slices = size.get() / slice.get();
-    if size.get() % slice.get() != 0 || !(1..=MOST_SLICES).contains(&slices) {
+    if !size.get().is_multiple_of(slice.get()) || !(1..=MOST_SLICES).contains(&slices) {
         return Err(Failure::request(format!(
             "--size is {size}; it must be 1 to {MOST_SLICES} slices of {slice}"
         )));
