@@ -43,7 +43,7 @@ use weir_steer::tier::profile::Profile;
 use weir_trace::check::Imported;
 
 use crate::store::{RunId, RunLine};
-use crate::verbs::pool::{PoolArguments, PoolDocument};
+use crate::verbs::pool::PoolDocument;
 use crate::verbs::tier::Tiered;
 
 /// Declares documents: their kind, and what they have besides their kind and version.
@@ -503,7 +503,6 @@ kinds! {
     Of<PackingBound> => "weir plan packing",
     Of<PoolPlan> => "weir plan pool",
     PoolDocument => "weir pool create, add, release, recover, status",
-    PoolArguments => "weir pool arguments",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",
     Of<ApplicationRun> => "weir workload run",

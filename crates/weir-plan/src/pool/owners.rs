@@ -293,6 +293,10 @@ mod tests {
         assert_eq!(owners, Owners::free(2));
         assert!(Owners::unknown(1).is_sound());
         assert!(!Owners::all(1, Stage::Owned).is_sound());
+        let mut freed = Owners::free(1);
+        freed.permit(0, &vm()).unwrap();
+        freed.0[0].stage = Stage::Free;
+        assert!(!freed.is_sound());
     }
 
     #[test]

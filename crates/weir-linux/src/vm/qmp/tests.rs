@@ -133,7 +133,7 @@ fn what_is_silent_or_gone_is_not_waited_for() {
 
 #[test]
 fn what_is_not_qemu_is_named_with_what_it_sent() {
-    for said in ["SSH-2.0-OpenSSH_9.2", "[1]", r#"{"hello": 1}"#] {
+    for said in ["SSH-2.0-OpenSSH_9.2", "[1]", r#"{"hello":1}"#] {
         let lines: &'static [&'static str] = Box::leak(vec![said, "..."].into_boxed_slice());
         let fake = fake(lines);
         let error = Qmp::connect(&fake.socket, LONG).unwrap_err();

@@ -174,16 +174,11 @@ impl Shape {
     ///
     /// # Errors
     /// As [`Self::divide`].
-    pub fn without_manager(
-        &self,
-        slice: Bytes,
-        node: Option<u32>,
-    ) -> Result<(Division, Vec<String>)> {
+    pub fn without_manager(&self, slice: Bytes, node: Option<u32>) -> Result<Vec<String>> {
         let division = self.divide(slice)?;
         let mib = format!("{}M", division.pool().get() / UNIT);
         let boot = (division.slices > 0).then(|| ram("weir-znuma", &mib, node));
-        let words = self.arguments(&division, boot, self.room);
-        Ok((division, words))
+        Ok(self.arguments(&division, boot, self.room))
     }
 }
 
@@ -271,7 +266,7 @@ mod tests {
 
     #[test]
     fn the_node_without_processors_has_its_distance_both_ways() {
-        let (_, words) = shape()
+        let words = shape()
             .without_manager(Bytes(128 * MIB), Some(3))
             .unwrap_or_else(|_| panic!());
         assert_eq!(

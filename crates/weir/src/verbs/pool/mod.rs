@@ -34,6 +34,7 @@ use weir_plan::pool::owners::Vm;
 
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
+use crate::output::print;
 use guest::ZNUMA;
 use manager::Manager;
 use options::{CreateArgs, Named, Patience, StartArgs, StatusArgs, What};
@@ -42,7 +43,7 @@ use table::{Pool, table_of};
 use world::{Host, World};
 
 pub use options::Args;
-pub use view::{PoolArguments, PoolDocument};
+pub use view::PoolDocument;
 
 /// Does what is asked of a pool.
 ///
@@ -70,8 +71,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Recover(args) => work(&args.named, &args.patience, context, recovered),
         What::Status(args) => status(args, context),
         What::Arguments(args) => {
-            let (division, words) = args.shape.without_manager(args.slice, args.pool_node)?;
-            view::print_arguments(context, &division, words)
+            let words = args.shape.without_manager(args.slice, args.pool_node)?;
+            // A line that a shell splits, whatever the format.
+            print(&format!("{}\n", words.join(" ")))
         }
     }
 }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use weir_model::units::Bytes;
 use weir_plan::pool::owners::{Stage, Vm};
 
-use super::guest::Division;
 use super::steps::Did;
 use super::table::Pool;
 use crate::context::{Context, Format};
@@ -52,64 +51,9 @@ pub struct PoolSlice {
     pub runs: Option<bool>,
 }
 
-/// The arguments of a guest: `weir/pool-arguments/1`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct PoolArguments {
-    /// `weir/KIND/VERSION`.
-    pub schema: String,
-    /// The version of Weir that wrote this.
-    pub weir: String,
-    /// Bytes on the guest's node with processors.
-    pub local_bytes: u64,
-    /// Bytes on its node without.
-    pub pool_bytes: u64,
-    /// Slices that these are.
-    pub slices: usize,
-    /// QEMU's arguments.
-    pub arguments: Vec<String>,
-}
-
 impl PoolDocument {
     /// The value of `schema` in documents that this version writes.
     pub const SCHEMA: &'static str = "weir/pool/1";
-}
-
-impl PoolArguments {
-    /// The value of `schema` in documents that this version writes.
-    pub const SCHEMA: &'static str = "weir/pool-arguments/1";
-}
-
-/// Prints QEMU's arguments, in a line that a shell splits.
-///
-/// # Errors
-/// Standard output is closed.
-pub fn print_arguments(context: &Context, division: &Division, words: Vec<String>) -> Result<()> {
-    if context.global.format == Format::Table {
-        return print(&format!("{}\n", words.join(" ")));
-    }
-    let document = PoolArguments {
-        schema: PoolArguments::SCHEMA.into(),
-        weir: env!("CARGO_PKG_VERSION").into(),
-        local_bytes: division.local.get(),
-        pool_bytes: division.pool().get(),
-        slices: division.slices,
-        arguments: words,
-    };
-    print(&match context.global.format {
-        Format::Csv => to_csv(
-            document
-                .arguments
-                .iter()
-                .map(|argument| ArgumentRow { argument }),
-        )?,
-        _ => to_json(&document)?,
-    })
-}
-
-/// An argument as one row of CSV.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ArgumentRow<'a> {
-    argument: &'a str,
 }
 
 /// Prints a pool, after what was done with it.
