@@ -14,6 +14,7 @@
 //!   [`piped`] reads what other programs write while they run, and ends them; [`tracer`] has those that tell of accesses.
 //! - **Steering.** [`tiering`] counts what the kernel promotes and demotes. [`steer`] measures which tenants load which
 //!   tier, limits tenants of this host, sets the kernel's tiering, and restores everything.
+//! - **Virtual machines.** [`vm`] gives commands to a QEMU, and scrubs the memory that VMs share.
 //!
 //! This is the only crate of Weir with `unsafe` code: system calls and instructions.
 
@@ -44,6 +45,7 @@ pub mod storage;
 pub mod tiering;
 pub mod topology;
 pub mod tracer;
+pub mod vm;
 
 pub use machine::{LinuxTestbed, Options};
 pub use root::{Reading, Root};

@@ -94,6 +94,8 @@ pub enum Verb {
     Tier(verbs::tier::Args),
     /// Say whether servers should share memory: latency, cost, packing, and what a pool saves.
     Plan(verbs::plan::Args),
+    /// Give VMs slices of a pool of memory and take them back, scrubbed, through QEMU.
+    Pool(verbs::pool::Args),
     /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

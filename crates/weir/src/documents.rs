@@ -46,6 +46,7 @@ use weir_steer::tier::profile::Profile;
 use weir_trace::check::Imported;
 
 use crate::store::{RunId, RunLine};
+use crate::verbs::pool::PoolDocument;
 use crate::verbs::tier::Tiered;
 
 /// Declares documents: their kind, and what they have besides their kind and version.
@@ -168,6 +169,9 @@ pub struct NodeLine {
     /// The tier that it is; absent if this program may not use it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierName>,
+    /// The kernel's distance to it from the nearest node with processors, by the firmware's table (SLIT): 10 is local.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub distance: Option<u32>,
     /// CXL memory devices behind it, in the order of their interleaving.
     pub memdevs: Vec<String>,
     /// The CXL region that it is.
@@ -504,6 +508,7 @@ kinds! {
     Of<InsensitivePlan> => "weir plan insensitive",
     Of<UntouchedPlan> => "weir plan untouched",
     Of<BalancePlan> => "weir plan balance",
+    PoolDocument => "weir pool create, add, release, recover, status",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",
     Of<ApplicationRun> => "weir workload run",

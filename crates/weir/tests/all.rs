@@ -15,6 +15,7 @@ mod json_docs;
 mod place;
 mod plan;
 mod plan_predict;
+mod pool;
 mod published;
 mod recorded;
 mod report;

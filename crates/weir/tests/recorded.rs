@@ -63,6 +63,15 @@ fn every_verb_prints_what_its_golden_file_says() {
     }
 }
 
+/// Node 2 is 14 from the first socket and 24 from the second one.
+#[test]
+fn a_node_is_as_far_as_from_the_nearest_processors() {
+    let place = place("spr2s-cxl");
+    let document = on(&place, "spr2s-cxl", "topo", "json").expect(0).json();
+    let distance = |node: usize| document["nodes"][node]["distance"].clone();
+    assert_eq!([0, 1, 2].map(distance), [10, 10, 14]);
+}
+
 #[test]
 fn every_verb_prints_a_document_of_every_machine() {
     for name in names() {

@@ -3,6 +3,11 @@
 # Boots a scenario's guest. Its console is in NAME.log, its results in NAME.json, a document a line.
 boot() { # NAME
     local name=$1 machine disk_file=$scratch/$1.disk
+    if runs_on_host "$name"; then
+        : >"$logs/$name.qemu"
+        export root scratch logs here weir
+        exec timeout --kill-after=10 "$limit" "$here/host/run" "$name" </dev/null >"$logs/$name.log" 2>&1
+    fi
     machine_of "$(machine_name "$name")"
     image_of "$name" "$scratch/base.cpio" "$scratch/$name.image"
     exec timeout --kill-after=5 "$limit" "$root/lib64/ld-linux-x86-64.so.2" \
@@ -14,6 +19,11 @@ boot() { # NAME
         -chardev "file,id=results,path=$logs/$name.json" -serial chardev:results \
         -kernel "$root"/boot/vmlinuz-* -initrd "$scratch/$name.image" -append "${append[*]}" \
         </dev/null >"$logs/$name.qemu" 2>&1
+}
+
+# Whether a scenario runs on this host, and boots its guests itself.
+runs_on_host() { # SCENARIO
+    [[ $(machine_name "$1") == host ]]
 }
 
 # The machine that a scenario names in its first word.

@@ -47,7 +47,12 @@ image_of() { # SCENARIO BASE FILE
         cp -L "$(command -v "$program")" "$to/bin/"
         while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$(command -v "$program")")
     done
-    { echo '. /vm/check.sh'; cat "$here/scenarios/$1"; echo; echo 'report "{\"end\":true}"'; } >"$to/vm/scenario.sh"
+    if runs_on_host "$1"; then
+        cp "$here/guest/agent.sh" "$to/vm/scenario.sh"
+        cp "$root/usr/bin/numactl" "$to/bin/"
+    else
+        { echo '. /vm/check.sh'; cat "$here/scenarios/$1"; echo; echo 'report "{\"end\":true}"'; } >"$to/vm/scenario.sh"
+    fi
     archive "$to" "$scratch/$1.cpio"
     cat "$2" "$scratch/$1.cpio" >"$3"
     rm -r "$to" "$scratch/$1.cpio"

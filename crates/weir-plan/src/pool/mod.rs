@@ -11,12 +11,14 @@
 //! | [`needs`] | what each policy needs |
 //! | [`verdict`] | memory and money saved |
 //! | [`stranding`] | stranded memory by cores that are rented |
-//! | [`slices`] | who owns which slice of a pool |
+//! | [`slices`] | who owns which slice of a pool: all interleavings, checked |
+//! | [`owners`] | the same as a table that a manager keeps |
 
 pub mod cluster;
 pub mod events;
 pub mod needs;
 mod outcome;
+pub mod owners;
 pub mod provision;
 pub mod replay;
 pub mod slices;

@@ -346,6 +346,34 @@ pub fn check(slices: usize, hosts: Host, order: Order) -> Result<usize, Violatio
     Ok(seen.len())
 }
 
+/// Every stage with those that may follow it while the manager lives, by name.
+#[cfg(test)]
+pub(super) fn stages() -> std::collections::BTreeSet<(&'static str, &'static str)> {
+    let name = |stage| match stage {
+        Stage::Free => "free",
+        Stage::Adding(_) => "adding",
+        Stage::Owned(_) => "owned",
+        Stage::Releasing(_) => "releasing",
+        Stage::Clearing => "clearing",
+        Stage::Scrubbing => "scrubbing",
+    };
+    let mut found = std::collections::BTreeSet::new();
+    let mut seen = HashSet::from([State::new(1, 2)]);
+    let mut waiting: Vec<State> = seen.iter().cloned().collect();
+    while let Some(state) = waiting.pop() {
+        for (_, next) in state.next(Order::Right) {
+            let [from, to] = [&state, &next].map(|state| name(state.slices[0].stage));
+            if state.manager && from != to {
+                found.insert((from, to));
+            }
+            if seen.insert(next.clone()) {
+                waiting.push(next);
+            }
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

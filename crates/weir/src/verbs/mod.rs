@@ -14,6 +14,7 @@ pub mod parties;
 pub mod place;
 pub mod plan;
 pub mod platforms;
+pub mod pool;
 pub mod predict;
 pub mod report;
 pub mod reproduce;

@@ -1,6 +1,8 @@
 //! The command as a process, with a store of its own.
 #![allow(dead_code, reason = "each test file uses a part")]
 
+pub mod qemu;
+
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};

@@ -21,6 +21,7 @@ fn line(view: &HostView, topology: &Topology, node: &Node) -> NodeLine {
     let mut line = NodeLine {
         node: node.id,
         tier: tier.map(|tier| tier.name.clone()),
+        distance: distance(view.known_nodes(), node.id),
         hmat: missing
             .or_known("HMAT", &node.access0)
             .map(|access| figures(access, None)),
@@ -40,6 +41,14 @@ fn line(view: &HostView, topology: &Topology, node: &Node) -> NodeLine {
     }
     line.missing = missing.0;
     line
+}
+
+/// The distance from the nearest node with processors. The kernel lists distances in the order of online nodes.
+fn distance(nodes: &[Node], to: u32) -> Option<u32> {
+    let place = nodes.iter().position(|node| node.id == to)?;
+    let near = nodes.iter().filter(|node| node.has_cpus());
+    let distances = near.filter_map(|node| node.distances.known()?.get(place));
+    distances.copied().min()
 }
 
 fn add_cxl(line: &mut NodeLine, missing: &mut Missing, view: &HostView, cxl: &CxlNode) {
