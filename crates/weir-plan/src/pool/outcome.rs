@@ -122,14 +122,12 @@ impl Outcome for PoolPlan {
             col("policy"),
             col("sockets"),
             col("saved_pct").head("saved (%)").signed(),
-            col("against_now_pct").head("against now (%)").signed(),
+            col("against_now_pct").head("vs now (%)").signed(),
             col("without_pct").head("no pool (%)").signed(),
-            col("as_split_pct").head("as split (%)").signed(),
-            col("may_pct").head("may be (%)"),
+            col("as_split_pct").head("split (%)").signed(),
             col("pooled_pct").head("in pool (%)"),
-            col("slow_pct").head("slow VMs (%)").places(1),
-            col("buffer"),
-            col("net").head("left over (USD)").signed(),
+            col("slow_pct").head("slow (%)").places(1),
+            col("net").head("left (USD)").signed().places(0),
         ];
         let stranding = vec![
             col("cores_pct").head("cores (%)"),

@@ -14,10 +14,10 @@
 //! | VMs that are deployed together | [`TOGETHER`] | the curve of Azure 2019 in that analysis; that they arrive and leave at once, and that at most 20 are in one cluster, is assumed |
 //! | size and sensitivity of VMs that are deployed together | equal | assumed; VMs of a subscription are much alike (Cortez et al., Resource Central, SOSP 2017) |
 //! | utilisation | a level for each cluster from 60 to 95 % of the cores, 5 % more or less over a day | assumed; Figure 2a of Pond shows 60 to 90 % |
-//! | difference of clusters | each size's weight times 0.5 to 2 | assumed |
+//! | difference of clusters | each size's weight times a quarter to 4 | set, with the memory of a machine, by stranded memory |
 //! | shift | from its day on, VMs of 2 GiB a core are twice as frequent | assumed; Pond says that it strands memory |
 //! | cores of a machine | 96 | hardware threads of two sockets of Pond's Intel server with 24 cores each (section 6.1) |
-//! | memory of a machine | 576 GiB | set, so that about 6 % are stranded where 75 % of the cores are rented (PON-023) |
+//! | memory of a machine | 496 GiB | set, with the difference of clusters, by stranded memory: 6 % where 75 % of the cores are rented, above 10 % at 85 %, 25 % as the 95th percentile (PON-023 to 025) |
 
 use super::random::Random;
 use super::{GIB, Machine, Trace, Vm};
