@@ -121,20 +121,20 @@ impl Outcome for PoolPlan {
         let savings = vec![
             col("policy"),
             col("sockets"),
-            col("saved_pct").head("saved (%)").signed(),
-            col("against_now_pct").head("vs now (%)").signed(),
-            col("without_pct").head("no pool (%)").signed(),
-            col("as_split_pct").head("split (%)").signed(),
-            col("pooled_pct").head("in pool (%)"),
-            col("slow_pct").head("slow (%)").places(1),
-            col("net").head("left (USD)").signed().places(0),
+            col("saved_pct").head("saved").signed(),
+            col("against_now_pct").head("vs now").signed(),
+            col("without_pct").head("no pool").signed(),
+            col("as_split_pct").head("split").signed(),
+            col("pooled_pct").head("in pool"),
+            col("slow_pct").head("slow VMs").places(1),
+            col("net").head("left over").signed().places(0),
         ];
         let stranding = vec![
-            col("cores_pct").head("cores (%)"),
+            col("cores_pct").head("cores"),
             col("days"),
-            col("mean_pct").head("stranded (%)"),
-            col("p5_pct").head("p5 (%)"),
-            col("p95_pct").head("p95 (%)"),
+            col("mean_pct").head("stranded"),
+            col("p5_pct").head("p5"),
+            col("p95_pct").head("p95"),
         ];
         let packings = vec![
             col("machine").head("snapshot"),
