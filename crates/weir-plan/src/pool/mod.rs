@@ -7,6 +7,7 @@
 //! | [`split`] | what of a VM goes to the pool, by policy |
 //! | [`events`] | when VMs arrive and leave |
 //! | [`mod@replay`] | VMs on whole machines, and stranded memory |
+//! | [`room`] | what is free of machines and pools |
 //! | [`provision`] | the least memory with which VMs find room |
 //! | [`needs`] | what each policy needs |
 //! | [`verdict`] | memory and money saved |
@@ -21,6 +22,7 @@ mod outcome;
 pub mod owners;
 pub mod provision;
 pub mod replay;
+pub mod room;
 pub mod slices;
 pub mod split;
 pub mod stranding;

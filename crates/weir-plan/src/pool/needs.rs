@@ -1,8 +1,9 @@
 //! What each policy needs of a cluster: memory to buy, memory in the pool, VMs that are slower.
 
 use super::events::events;
-use super::provision::{Fill, Memory, Placed};
+use super::provision::Placed;
 use super::replay::{NOWHERE, Replayed, replay};
+use super::room::{Fill, Memory};
 use super::split::{Known, Policy};
 use super::{Pools, SOCKETS};
 use crate::PlanError;

@@ -5,13 +5,11 @@
 //! slices (Pond, section 4.3). Without a pool it is the same scheduler, and memory shrinks by the same rule, so that a
 //! saving is due to the pool and not to VMs that are placed better.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
 use super::events::Event;
-use super::replay::{NOWHERE, conserved};
+use super::replay::NOWHERE;
+use super::room::{Fill, Memory, Room};
 use crate::PlanError;
-use crate::trace::{GIB, Machine, Trace, Vm};
+use crate::trace::{GIB, Machine, Trace};
 
 /// Share of the VMs that may find no machine; assumed.
 pub const REFUSED: f64 = 0.001;
@@ -23,34 +21,6 @@ const LOCALS: u64 = 5;
 const ENDLESS: u64 = u64::MAX >> 1;
 /// Seconds between two recounts of all memory.
 const RECOUNT: u32 = 86_400;
-
-weir_model::named! {
-    /// Which memory a VM gets when it starts.
-    pub enum Fill {
-        /// What may be in the pool is only there as far as the machine has no local memory for it.
-        LocalFirst = "local first",
-        /// What may be in the pool is there.
-        AsSplit = "as split",
-    }
-}
-
-/// Memory of equal machines and pools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Memory {
-    /// Of a machine, in MiB.
-    pub local_mib: u64,
-    /// Of a pool, in slices.
-    pub slices: u64,
-    /// Machines that share a pool.
-    pub of_pool: usize,
-}
-
-impl Memory {
-    /// Of a machine with its part of the pool, in MiB.
-    fn of_machine(self) -> f64 {
-        self.local_mib as f64 + (self.slices * u64::from(GIB)) as f64 / self.of_pool.max(1) as f64
-    }
-}
 
 /// What one run found.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -272,117 +242,6 @@ impl Placed<'_> {
     }
 }
 
-/// What is free.
-struct Room {
-    memory: Memory,
-    cores: Vec<u64>,
-    local: Vec<u64>,
-    /// Slices of each pool that are in use or being released.
-    slices: Vec<u64>,
-    peak: u64,
-    /// When slices are free again, of which pool, and how many.
-    releases: BinaryHeap<Reverse<(u32, usize, u32)>>,
-    /// Cores and local memory of a whole machine.
-    whole: (u64, u64),
-    /// Memory of the VMs that are there, in MiB, and of slices that are being released.
-    alive: (u64, u64),
-}
-
-impl Room {
-    fn new(placed: &Placed<'_>, memory: Memory) -> Self {
-        let cores = u64::from(placed.machine.millicores);
-        Self {
-            memory,
-            cores: vec![cores; placed.count],
-            local: vec![memory.local_mib; placed.count],
-            slices: vec![0; placed.count.div_ceil(memory.of_pool.max(1))],
-            peak: 0,
-            releases: BinaryHeap::new(),
-            whole: (cores, memory.local_mib.max(1)),
-            alive: (0, 0),
-        }
-    }
-
-    fn pool(&self, machine: usize) -> usize {
-        machine / self.memory.of_pool.max(1)
-    }
-
-    /// The fullest machine with room, as `Cluster::best_fit`, and the slices that the VM gets there.
-    fn fullest(&self, vm: &Vm, slices: u32, fill: Fill) -> Option<(usize, u32)> {
-        let mut best: Option<(u64, usize, u32)> = None;
-        for (at, (&cores, &free)) in self.cores.iter().zip(&self.local).enumerate() {
-            if cores < u64::from(vm.millicores) {
-                continue;
-            }
-            let left = cores * self.whole.1 + free * self.whole.0;
-            if best.is_some_and(|(least, ..)| least <= left) {
-                continue;
-            }
-            let got = match fill {
-                Fill::AsSplit => slices,
-                Fill::LocalFirst => {
-                    let lacks = u64::from(vm.memory_mib).saturating_sub(free);
-                    (lacks.div_ceil(u64::from(GIB)) as u32).min(slices)
-                }
-            };
-            let in_pool = self.slices[self.pool(at)] + u64::from(got);
-            if free >= local(vm, got) && in_pool <= self.memory.slices {
-                best = Some((left, at, got));
-            }
-        }
-        best.map(|(_, at, got)| (at, got))
-    }
-
-    fn arrive(&mut self, machine: usize, vm: &Vm, slices: u32) {
-        let pool = self.pool(machine);
-        self.cores[machine] -= u64::from(vm.millicores);
-        self.local[machine] -= local(vm, slices);
-        self.slices[pool] += u64::from(slices);
-        self.peak = self.peak.max(self.slices[pool]);
-        self.alive.0 += u64::from(vm.memory_mib);
-    }
-
-    fn leave(&mut self, machine: usize, vm: &Vm, slices: u32, (now, release_ms): (u32, u32)) {
-        self.cores[machine] += u64::from(vm.millicores);
-        self.local[machine] += local(vm, slices);
-        self.alive.0 -= u64::from(vm.memory_mib);
-        let pool = self.pool(machine);
-        let seconds = (u64::from(slices) * u64::from(release_ms)).div_ceil(1000) as u32;
-        if seconds == 0 {
-            self.slices[pool] -= u64::from(slices);
-        } else if slices > 0 {
-            self.alive.1 += u64::from(slices);
-            let when = now.saturating_add(seconds);
-            self.releases.push(Reverse((when, pool, slices)));
-        }
-    }
-
-    /// Slices that are free again at a second.
-    fn released(&mut self, now: u32) {
-        while let Some(&Reverse((when, pool, slices))) = self.releases.peek() {
-            if when > now {
-                break;
-            }
-            self.releases.pop();
-            self.slices[pool] -= u64::from(slices);
-            self.alive.1 -= u64::from(slices);
-        }
-    }
-
-    /// The VMs against machines and pools, one by one.
-    fn recount(&self, now: u32) -> Result<(), PlanError> {
-        let local = self.local.iter().map(|free| self.memory.local_mib - free);
-        let slices: u64 = self.slices.iter().sum();
-        let found = local.sum::<u64>() + slices * u64::from(GIB);
-        conserved(now, self.alive.0 + self.alive.1 * u64::from(GIB), found)
-    }
-}
-
-/// Memory of a VM that is not in the pool, in MiB.
-fn local(vm: &Vm, slices: u32) -> u64 {
-    u64::from(vm.memory_mib.saturating_sub(slices * GIB))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,7 +249,7 @@ mod tests {
     use crate::pool::replay::replay;
     use crate::pool::split::{Known, Policy, Predictions};
     use crate::trace::generate::{Generate, MACHINE};
-    use crate::trace::{STAYS, UNKNOWN};
+    use crate::trace::{STAYS, UNKNOWN, Vm};
     use proptest::prelude::*;
 
     struct Case {

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use weir_model::statistics::student_t975;
 use weir_model::units::{Bytes, Usd};
 
-use super::provision::Memory;
 use super::replay::Replayed;
+use super::room::Memory;
 use super::split::Policy;
 use crate::prices::Prices;
 use crate::trace::{GIB, Machine};
