@@ -123,7 +123,19 @@ impl<'a> Manager<'a> {
             }
             (Stage::Releasing, Some(vm)) if runs => {
                 self.monitor_of(&vm)?;
-                Ok(self.unplug(at, &vm)?)
+                match self.unplug(at, &vm) {
+                    // The refusal may be the guest's answer to the manager that was killed: it is asked once more.
+                    Err(Repair::Left(_))
+                        if self.pool.owners().slices()[at].stage == Stage::Owned =>
+                    {
+                        self.pool
+                            .change(|owners| owners.ask_back(at))
+                            .map_err(Repair::End)?;
+                        self.reach(at, Reached::AskedBack)?;
+                        self.unplug(at, &vm)
+                    }
+                    done => done,
+                }
             }
             (stage, _) => {
                 if matches!(stage, Stage::Adding | Stage::Owned | Stage::Releasing) {

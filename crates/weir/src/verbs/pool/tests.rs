@@ -147,6 +147,18 @@ fn a_guest_that_refuses_keeps_its_slice_and_says_why() {
 }
 
 #[test]
+fn a_refusal_that_may_be_for_a_killed_manager_is_not_the_last_word() {
+    let all = all();
+    manage(&all, Asked::Add(0, 1), TO_THE_END).0.unwrap();
+    all.borrow_mut().guests[0].manner = Manner::Late;
+    manage(&all, Asked::Release(0, 1), 0).0.unwrap_err();
+    assert_eq!(stages(&all)[0], Stage::Releasing);
+    manage(&all, Asked::Recover, TO_THE_END).0.unwrap();
+    assert_eq!(stages(&all)[0], Stage::Free);
+    assert_kept(&all);
+}
+
+#[test]
 fn a_guest_without_a_free_slot_gets_nothing_and_the_slice_is_free_again() {
     let all = all();
     all.borrow_mut().guests[0].manner = Manner::Full;
@@ -209,6 +221,7 @@ fn happens() -> impl Strategy<Value = Happens> {
     let manner = prop_oneof![
         Just(Manner::Willing),
         Just(Manner::Refusing),
+        Just(Manner::Late),
         Just(Manner::Full),
         Just(Manner::Silent),
         Just(Manner::Deaf),

@@ -28,6 +28,8 @@ pub enum Manner {
     Willing,
     /// It does not return slices.
     Refusing,
+    /// It does not return the first slice that it is asked for, and then is willing.
+    Late,
     /// It has no slot for more slices.
     Full,
     /// It returns slices, and tells nobody.
@@ -258,7 +260,10 @@ impl Monitor for Connection {
             "device_del" => {
                 let slice = number(&arguments);
                 let id = format!("weir-dimm-{slice}");
-                if guest.manner == Manner::Refusing {
+                if matches!(guest.manner, Manner::Refusing | Manner::Late) {
+                    if guest.manner == Manner::Late {
+                        guest.manner = Manner::Willing;
+                    }
                     let info =
                         |status| json!({ "info": { "device": id, "source": 3, "status": status } });
                     guest.events.push_back(event("ACPI_DEVICE_OST", info(0x84)));
