@@ -162,6 +162,10 @@ fn untouched_memory_is_judged_by_day_kept_and_balanced_with_programs() {
         .run(format!("{balanced} --format json").as_str())
         .expect(0)
         .json();
+    // What is stored reads back.
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("The two curves"), "{shown}");
+    place.run("report last -o page.html").expect(0);
     let row = &rows(&done, "balances")[0];
     let number = |key: &str| row[key].as_f64().unwrap();
     assert!(number("false_positives_pct") + number("over_predicted_pct") <= 10.0 + 1e-9);

@@ -182,7 +182,7 @@ pub struct BalancePlan {
     /// The two curves, without steps that give nothing more.
     pub steps: Vec<CurveStep>,
     /// The machine of the programs.
-    pub machine: String,
+    pub programs_of: String,
 }
 
 /// Solves every problem on the curves of two documents: programs of a machine that the forest marks, and memory that is predicted
@@ -239,7 +239,7 @@ pub fn balance(
             steps("memory untouched", &untouched),
         ]
         .concat(),
-        machine: machine.to_owned(),
+        programs_of: machine.to_owned(),
     })
 }
 

@@ -178,9 +178,10 @@ impl Scene<'_> {
             if lines.order.is_some() {
                 own.reverse();
             }
-            let look = own
-                .iter()
-                .find(|row| !self.frame.cell(row, lines.series[0]).is_null());
+            let look = own.iter().find(|row| match lines.series.first() {
+                Some(first) => !self.frame.cell(row, first).is_null(),
+                None => true,
+            });
             let look = look.map_or(Look::solid(0), |row| self.look(&lines.series, row));
             let samples: Vec<Sample> = (own.iter())
                 .filter_map(|row| {
