@@ -115,7 +115,7 @@ impl Owners {
         Self::all(slices, Stage::Free)
     }
 
-    /// Slices of which nobody knows what they have and who has them mapped.
+    /// Slices whose content is unknown, and which any process may have mapped.
     pub fn unknown(slices: usize) -> Self {
         Self::all(slices, Stage::Clearing)
     }

@@ -347,7 +347,7 @@ mod tests {
             case.placed(0).least_without().unwrap(),
             Some(u64::from(32 * GIB))
         );
-        // Both machines have 17 GiB of their own, and whoever has the large VM the 15 of the pool.
+        // Both machines have 17 GiB of their own, and the one with the large VM has the 15 of the pool.
         let first = case.least(Policy::Fixed(0.5), 2, Fill::LocalFirst).unwrap();
         assert!(first.of_machine() <= half(2).of_machine(), "{first:?}");
     }

@@ -1,7 +1,7 @@
 //! How far predictions are turned down so that errors stay below a target on rows that were not seen.
 //!
-//! Conformal risk control (Angelopoulos et al., ICLR 2024): among settings of which each makes no error that a bolder one does
-//! not make, take the boldest with (errors + 1) / (rows + 1) at most the target, on rows that trained nothing. If new rows are
+//! Conformal risk control (Angelopoulos et al., ICLR 2024): among settings that are ordered so that a stricter one makes no error
+//! which a looser one does not make, take the loosest with (errors + 1) / (rows + 1) at most the target, on rows that trained nothing. If new rows are
 //! drawn as these were, the expected share of errors is at most the target.
 
 /// Whether so many errors in so many rows leave the target believable.

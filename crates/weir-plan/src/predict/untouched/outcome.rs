@@ -142,7 +142,7 @@ fn percent(part: u64, whole: u64) -> f64 {
 }
 
 impl Untouched {
-    /// What all clusters together say. The monitor's rows and the problems of traces are added by who knows them.
+    /// What all clusters together say. The monitor's rows and the problems of traces are added by the caller.
     pub fn conclude(&self, clusters: &[Evaluated<'_>]) -> UntouchedPlan {
         let mut plan = UntouchedPlan::default();
         for cluster in clusters {

@@ -88,7 +88,7 @@ impl Pool {
         Self::begin(file, table, slice, owners)
     }
 
-    /// Makes a pool of a file or device that is there. Nobody knows what its slices have and who maps them.
+    /// Makes a pool of a file or device that is there. The content of its slices is unknown, and any process may map them.
     ///
     /// # Errors
     /// A size is wrong, or the file cannot be opened.
