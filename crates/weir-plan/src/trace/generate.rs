@@ -9,9 +9,9 @@
 //! | VMs that stay within 5 % on the pool | 43 % at 182 % of the latency, 37 % at 222 % | Pond, section 1 (PON-012, PON-013) |
 //! | VMs of customers with history | 80 % | Pond, section 6.1 (PON-062) |
 //! | VMs of such a customer | 81 | VMs by deployments, Azure's public VM trace of 2019 |
-//! | cores of a VM, memory of a VM | [`KINDS`] | bars of Azure 2019 in the analysis of that trace; joined in the order of size, which is assumed |
-//! | lifetimes | [`LIVES`] | the curve of Azure 2019 in that analysis up to 100 h; beyond, so that the mean is that of the trace, 60.3 h |
-//! | VMs that are deployed together | [`TOGETHER`] | the curve of Azure 2019 in that analysis; that they arrive and leave at once, and that at most 20 are in one cluster, is assumed |
+//! | cores of a VM, memory of a VM | `KINDS` | bars of Azure 2019 in the analysis of that trace; joined in the order of size, which is assumed |
+//! | lifetimes | `LIVES` | the curve of Azure 2019 in that analysis up to 100 h; beyond, so that the mean is that of the trace, 60.3 h |
+//! | VMs that are deployed together | `TOGETHER` | the curve of Azure 2019 in that analysis; that they arrive and leave at once, and that at most 20 are in one cluster, is assumed |
 //! | size and sensitivity of VMs that are deployed together | equal | assumed; VMs of a subscription are much alike (Cortez et al., Resource Central, SOSP 2017) |
 //! | utilisation | a level for each cluster from 60 to 95 % of the cores, 5 % more or less over a day | assumed; Figure 2a of Pond shows 60 to 90 % |
 //! | difference of clusters | each size's weight times a quarter to 4 | set, with the memory of a machine, by stranded memory |

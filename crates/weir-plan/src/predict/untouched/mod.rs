@@ -3,7 +3,7 @@
 //!
 //! An over-prediction is a VM of whose memory more is put into the pool, in whole GiB, than it leaves untouched. Each night the
 //! latest quarter of the VMs that have left trains nothing: with it predictions are turned down (or up) so far that
-//! over-predictions stay below the target (see [`risk`](super::risk)).
+//! over-predictions stay below the target (see [`risk`]).
 //!
 //! VMs that still run are neither history nor training: what they never touch is not known yet. Where long-lived VMs touch more
 //! than others, predictions for them are too high for it; the table by day shows whether they are.
