@@ -6,8 +6,7 @@
 //!   for this server and a file for a recorded one ([`recording`]). Something absent is a named missing
 //!   capability, and something unreadable is a reason; neither is ever a zero. [`doctor`] says what would
 //!   spoil a measurement or tiering, and the command that fixes it.
-//! - **Load.** [`kernels`] are loops of one memory instruction each, chosen at run time by the processor's
-//!   features; [`memory`] places their pages on a node and asks the kernel where they really are; [`pin`] and
+//! - **Load.** The loops of [`weir_loops`] run in [`machine`]; [`memory`] places their pages on a node and asks the kernel where they really are; [`pin`] and
 //!   [`clock`] keep them on a core and time them; [`prefetch`] switches the prefetchers while they run;
 //!   [`micro`] has the loops of calibration; [`storage`] sends requests to a device with `fio`; [`resctrl`]
 //!   divides the last-level cache between tenants.
@@ -16,7 +15,7 @@
 //!   tier, limits tenants of this host, sets the kernel's tiering, and restores everything.
 //! - **Virtual machines.** [`vm`] gives commands to a QEMU, and scrubs the memory that VMs share.
 //!
-//! This is the only crate of Weir with `unsafe` code: system calls and instructions.
+//! Unsafe code is system calls and instructions.
 
 #[cfg(not(target_os = "linux"))]
 compile_error!("weir-linux reads sysfs and procfs, so it builds only for Linux");
@@ -27,7 +26,6 @@ mod control;
 pub mod doctor;
 pub mod dsa;
 pub mod heat;
-pub mod kernels;
 pub mod machine;
 pub mod memory;
 pub mod micro;

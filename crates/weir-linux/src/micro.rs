@@ -10,11 +10,11 @@ use weir_model::events::EventTable;
 use weir_model::machine::MachineError;
 use weir_model::units::Bytes;
 
-use crate::kernels::{self, Data, LINE, Random, chase};
 use crate::memory::{Pages, Policy, Region, Share, base_page};
 use crate::perf::{Session, Target};
 use crate::pin::Pinned;
 use crate::root::Root;
+use weir_loops::kernels::{self, Data, LINE, Random, chase};
 
 /// A micro-workload.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

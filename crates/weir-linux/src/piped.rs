@@ -7,7 +7,7 @@ use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::process::end_with_this_thread;
+use weir_loops::child::end_with_this_thread;
 
 /// The descriptor on which a tracer writes its records; above those that programs usually have.
 pub const RECORDS: i32 = 198;

@@ -1,36 +1,16 @@
 //! Real applications: servers and programs of this host, started with their memory on given nodes, driven, and checked.
 //!
-//! [`table`] has a line for each application. [`server`] runs Redis or memcached in a private folder, and [`client`] sends
-//! it requests ([`mix`] and [`keys`] draw them, [`values`] makes answers that can be checked, [`protocol`] writes and reads
-//! both protocols). [`program`] runs what is started once: scripts, and Weir's own programs, which tell of their figures by
-//! [`kernel`]. [`residency`] reads where their pages are.
+//! [`table`] has a line for each application. [`server`] runs Redis or memcached in a private folder, and [`serve`] has the
+//! client of [`weir_loops::programs`] send it requests. [`program`] runs what is started once: scripts, and Weir's own
+//! programs, which tell of their figures by lines ([`weir_loops::programs::told`]). [`residency`] reads where their pages are.
 
-pub mod client;
-#[cfg(test)]
-mod client_tests;
-mod columns;
-mod connection;
-mod embedding;
 mod folder;
-pub mod graph;
-pub mod kernel;
-pub mod keys;
-mod ledger;
-pub mod mix;
-mod neighbours;
 pub mod program;
-pub mod protocol;
 pub mod residency;
 pub mod serve;
 pub mod server;
-mod services;
-mod shuffle;
-mod stretch;
 pub mod table;
 mod tenant;
-mod threads;
-pub mod values;
-mod waiting;
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -39,32 +19,9 @@ use std::process::{Child, Command, Stdio};
 
 use crate::memory::ProgramPolicy;
 use crate::pin::Pinned;
-use crate::process::end_with_this_thread;
 pub(crate) use tenant::Running;
-
-/// Why an application has no figure.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
-    /// It is not installed, or something else is missing here.
-    #[error("{0}")]
-    Lacks(String),
-    /// The request does not fit it.
-    #[error("{0}")]
-    Request(String),
-    /// It failed.
-    #[error("{0}")]
-    Failed(String),
-    /// The user stopped it.
-    #[error("stopped")]
-    Stopped,
-}
-
-impl Trouble {
-    /// A failed system call, with what was done.
-    fn system(what: impl std::fmt::Display, cause: impl std::fmt::Display) -> Self {
-        Self::Failed(format!("{what}: {cause}"))
-    }
-}
+use weir_loops::child::end_with_this_thread;
+pub use weir_loops::programs::Trouble;
 
 /// Where an application runs: its processors, and the policy of its memory.
 #[derive(Debug, Clone, Default)]

@@ -14,10 +14,10 @@ use weir_model::units::Bytes;
 use weir_model::workload::RealProgram;
 
 use super::folder::Folder;
-use super::kernel::{Given, Step};
 use super::table::{How, entry};
 use super::{Trouble, Where, residency};
 use crate::root::Root;
+use weir_loops::programs::told::{Given, Step};
 
 /// The time between two looks at the user's wish to stop.
 const LOOK: Duration = Duration::from_millis(100);

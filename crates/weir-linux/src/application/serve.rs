@@ -2,12 +2,12 @@
 
 use weir_model::workload::RealProgram;
 
-use super::client::Client;
-use super::keys::Keys;
-use super::mix::{Mix, Shares};
 use super::server::Server;
-use super::values::{self, PER_RECORD};
 use super::{Trouble, Where};
+use weir_loops::programs::client::Client;
+use weir_loops::programs::keys::Keys;
+use weir_loops::programs::mix::{Mix, Shares};
+use weir_loops::programs::values::{self, PER_RECORD};
 
 /// Starts a server, and loads its data. `alone` says that the generator has a processor of its own.
 ///

@@ -10,9 +10,9 @@ use std::time::{Duration, Instant};
 use weir_model::workload::Application;
 
 use super::folder::Folder;
-use super::protocol::Protocol;
 use super::table::{How, entry};
 use super::{Trouble, Where, version};
+use weir_loops::programs::protocol::Protocol;
 
 /// The longest time until it answers.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use weir_model::units::Bytes;
 use weir_model::workload::{Application, RealProgram};
 
-use super::kernel::{Given, Told};
+use super::Trouble;
 use super::program::Task;
 use super::server::{self, Served};
-use super::{Trouble, columns, embedding, graph, neighbours, services, shuffle};
+use weir_loops::programs::told::{Given, Told};
+use weir_loops::programs::{columns, embedding, graph, neighbours, services, shuffle};
 
 /// How an application runs.
 #[derive(Debug, Clone, Copy)]

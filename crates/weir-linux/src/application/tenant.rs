@@ -12,8 +12,6 @@ use weir_model::latency::{LatencyHistogram, LatencySummary};
 use weir_model::machine::MachineError;
 use weir_model::units::Nanos;
 
-use super::client::{Client, Drive, Seen};
-use super::kernel::Step;
 use super::program::{Line, Task};
 use super::serve::loaded;
 use super::server::Server;
@@ -21,6 +19,8 @@ use super::table::entry;
 use super::{Trouble, Where};
 use crate::pin::Pinned;
 use crate::root::Root;
+use weir_loops::programs::client::{Client, Drive, Seen};
+use weir_loops::programs::told::Step;
 
 /// Between two looks at the user's wish to stop.
 const LOOK: Duration = Duration::from_millis(20);

@@ -16,12 +16,12 @@ use super::pacer::Gate;
 use super::requests::Request;
 use crate::dsa::WorkQueue;
 use crate::dsa::queue::Style;
-use crate::kernels::rounds::{self, Rounds, Shape};
-use crate::kernels::{self, Kernel, Random};
 use crate::memory::{self, HUGE, Pages, Share};
 use crate::root::Reading;
 use crate::topology::list;
 use crate::topology::node::NODES;
+use weir_loops::kernels::rounds::{self, Rounds, Shape};
+use weir_loops::kernels::{self, Kernel, Random};
 
 /// The job of one thread.
 #[derive(Debug, Clone)]

@@ -40,7 +40,6 @@ use weir_model::units::Nanos;
 
 use crate::application::{Running as RunningHere, Where};
 use crate::clock::{self, Clock, Moment};
-use crate::kernels::Isa;
 use crate::memory::{Pages, Policy, Region};
 use crate::perf;
 use crate::prefetch::{Running, Switches};
@@ -48,6 +47,7 @@ use crate::root::Root;
 use crate::steer::{Extent, Restored, SystemSettings, restore};
 use crate::storage::{Storage, Wish};
 use crate::topology::{self, HostView};
+use weir_loops::kernels::Isa;
 
 use counting::Plan;
 use worker_pool::WorkerPool;

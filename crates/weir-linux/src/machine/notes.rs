@@ -10,9 +10,9 @@ use super::assignment::{self, Job};
 use super::recorder::LeftOut;
 use super::task::Timed;
 use super::worker::{Done, Ready};
-use crate::kernels;
-use crate::kernels::chase::WINDOW_PAGES;
 use crate::topology::list;
+use weir_loops::kernels;
+use weir_loops::kernels::chase::WINDOW_PAGES;
 
 /// A thread with less of its processor's time was disturbed.
 const UNDISTURBED: f64 = 0.98;

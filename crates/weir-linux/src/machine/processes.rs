@@ -19,11 +19,12 @@ use super::pages::RegionMap;
 use crate::clock::raw_nanos;
 use crate::memory::{PageRange, ProgramPolicy, base_page};
 use crate::pin::Pinned;
-use crate::process::{EndOfChild, end_with_this_thread};
+use crate::process::EndOfChild;
 use crate::root::Root;
 use crate::steer::actuators::Actuator;
 use crate::steer::group;
 use crate::steer::{Host, HostConfig, HostError, Release, TenantScope};
+use weir_loops::child::end_with_this_thread;
 
 /// The most of a process's list of mappings that is read, and the most processes of a tenant.
 const LONGEST: u64 = 16 << 20;

@@ -14,10 +14,10 @@ use super::shared_line::SharedLine;
 use super::timer::Timer;
 use crate::clock::Clock;
 use crate::dsa::queue::Copier;
-use crate::kernels::rounds::{self, Arrays, Rounds};
-use crate::kernels::{self, Blocks, Data, Kernel, LINE, Random, chase};
 use crate::memory::Region;
 use crate::root::Root;
+use weir_loops::kernels::rounds::{self, Arrays, Rounds};
+use weir_loops::kernels::{self, Blocks, Data, Kernel, LINE, Random, chase};
 
 /// Lines between two reads of the stop flag: 64 KiB, some microseconds of traffic.
 const CHUNK_LINES: usize = 1024;

@@ -3,7 +3,7 @@
 use weir_model::units::Nanos;
 
 use crate::clock::Clock;
-use crate::kernels;
+use weir_loops::kernels;
 
 /// Readings that measure the cost of the timer.
 const READINGS: usize = 2001;

@@ -28,8 +28,8 @@ pub use policy::Policy;
 pub use program::{ProgramPages, ProgramPolicy};
 pub use trial::{KernelPolicy, PlacementCheck, Trial};
 
-use crate::kernels::{self, Data, LINE};
 use crate::root::{Reading, Root};
+use weir_loops::kernels::{self, Data, LINE};
 
 /// The next larger page size, on every supported processor with 4 KiB pages.
 pub const HUGE: usize = 2 << 20;

@@ -15,7 +15,7 @@ use super::fio::Fio;
 use super::process_output::ProcessOutput;
 use super::report::{Report, Times};
 use super::{Load, system, writes};
-use crate::process::end_with_this_thread;
+use weir_loops::child::end_with_this_thread;
 
 /// The longest time until requests run.
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -11,7 +11,7 @@ use weir_model::units::Bytes;
 
 use super::place::Folder;
 use super::{missing, system};
-use crate::kernels::Random;
+use weir_loops::kernels::Random;
 
 /// Space that is left to other programs on the file system.
 const LEFT_TO_OTHERS: Bytes = Bytes::mib(64);

@@ -11,11 +11,11 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 
 use crate::clock::Clock;
-use crate::kernels::{self, LINE, Random, chase};
 use crate::memory::{Pages, Policy, Region, Share};
 use crate::pin::{self, Pinned};
 use crate::root::Root;
 use crate::topology::list;
+use weir_loops::kernels::{self, LINE, Random, chase};
 
 /// Bursts in a window: a tenant that is limited by processor time runs for a part of each period, and one
 /// burst would see either that part or the other.

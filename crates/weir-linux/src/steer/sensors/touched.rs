@@ -8,12 +8,12 @@ use std::collections::HashMap;
 use weir_model::capability::Unavailable;
 
 use super::residency::Residency;
-use crate::kernels::LINE;
 use crate::perf::Target;
 use crate::perf::sample::{Sample, Sampler, source};
 use crate::root::Root;
 use crate::steer::scope::{Scope, group_of};
 use crate::topology::{list, node::NODES};
+use weir_loops::kernels::LINE;
 
 /// The most processes of a window that are looked up.
 const MOST: usize = 256;

@@ -1,7 +1,7 @@
 //! How large the data of a real application are.
 
-use weir_linux::application::values::{self, PER_RECORD};
 use weir_linux::memory::free_memory;
+use weir_loops::programs::values::{self, PER_RECORD};
 use weir_model::tenant::Placement;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;

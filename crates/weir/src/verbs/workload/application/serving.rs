@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use weir_lab::workload::application::ApplicationFigure;
-use weir_linux::application::client::{Client, Drive, Seen};
 use weir_linux::application::serve::loaded;
 use weir_linux::application::server::Server;
 use weir_linux::application::{Trouble, residency};
 use weir_linux::pin::Pinned;
+use weir_loops::programs::client::{Client, Drive, Seen};
 
 use super::placing::Place;
 use super::{Ended, OnHost, failure};

@@ -4,9 +4,9 @@
 use std::io;
 use std::time::Instant;
 
-use super::kernel::{Given, Step, Told};
 use super::keys::{Keys, Popular};
 use super::threads::{parts, tasks};
+use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 const TABLES: usize = 8;
@@ -24,7 +24,7 @@ fn element(seed: u64, table: usize, row: usize, column: usize) -> f32 {
 }
 
 /// Makes tables and indices, and sums.
-pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
     let width = (given.record as usize / 4).clamp(8, 1024);
     let rows = (given.bytes as usize / TABLES / width / 4).max(2);
     told.version(&format!(

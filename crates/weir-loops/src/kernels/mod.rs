@@ -188,7 +188,7 @@ impl Kernel {
     }
 
     /// A placeholder for work of an accelerator: nothing runs.
-    pub(crate) fn offloaded() -> Self {
+    pub fn offloaded() -> Self {
         unsafe fn nothing(_: *mut u8, _: usize, _: &mut Data) {}
         unsafe fn none_at_once(_: &[*mut u8], _: &mut Data) {}
         unsafe fn nowhere(_: *mut u8, _: Blocks, _: usize, _: &mut Random, _: &mut Data) {}
@@ -205,8 +205,8 @@ impl Kernel {
     }
 
     /// The same instruction on a thread that it kills, to test the effect on the others.
-    #[cfg(test)]
-    pub(crate) fn deadly(self) -> Self {
+    #[doc(hidden)]
+    pub fn deadly(self) -> Self {
         unsafe fn die(_: *mut u8, _: usize, _: &mut Data) {
             panic!("this thread was to die");
         }

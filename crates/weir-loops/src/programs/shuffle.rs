@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::time::Instant;
 
-use super::kernel::{Given, Step, Told};
 use super::threads::tasks;
+use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 /// 128 bytes, the first word the key.
@@ -81,7 +81,7 @@ fn reduce(written: &[Written], n: usize) -> Vec<Record> {
 }
 
 /// Makes records, and shuffles them.
-pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
     // The input, what the map tasks write, and what the others merge.
     let each = (given.bytes / 3 / BYTES / TASKS as u64).max(PARTITIONS as u64) as usize;
     told.version(&format!(

@@ -9,8 +9,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use super::kernel::{Given, Step, Told};
 use super::threads::{parts, ranges, tasks};
+use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 const LINE: u64 = 64;
@@ -40,7 +40,7 @@ struct Answer {
 }
 
 /// Makes the data of one operator, and runs it.
-pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
     let mut random = Random::new(given.seed);
     let make = match given.variant.as_str() {
         "build" => build,

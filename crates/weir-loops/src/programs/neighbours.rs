@@ -12,8 +12,8 @@ use std::time::Instant;
 use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
-use super::kernel::{Given, Step, Told};
 use super::threads::tasks;
+use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 const DIMENSIONS: usize = 128;
@@ -183,7 +183,7 @@ fn search(layers: &[Layer], query: &[f32; DIMENSIONS], seen: &mut [u32], turn: u
 }
 
 /// Makes the graph, and searches it.
-pub(super) fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
     let each = (DIMENSIONS + LINKS) as u64 * 4;
     let vectors = (given.bytes / each).clamp(1024, 1 << 31) as usize;
     let layers = make(vectors, given.threads, given.seed);

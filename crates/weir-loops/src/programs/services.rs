@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
-use super::kernel::{Given, Step, Told};
 use super::keys::unit;
 use super::threads::tasks;
+use super::told::{Given, Step, Told};
+use crate::child::end_with_this_thread;
 use crate::kernels::Random;
-use crate::process::end_with_this_thread;
 
 const SERVICES: u64 = 5;
 /// Records that a service looks up, each at the place which the one before names.
@@ -39,7 +39,7 @@ fn last(service: u64, records: u64, request: u64, mut look_up: impl FnMut(u64) -
 }
 
 /// Starts the services, and asks the first one.
-pub(super) fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Result<()> {
     let records = (given.bytes / SERVICES / given.record.max(8)).max(2);
     if let [service] = rest {
         let service = service.parse().map_err(io::Error::other)?;

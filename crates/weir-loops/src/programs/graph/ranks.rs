@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 use super::{Graph, parts};
-use crate::application::threads;
+use crate::programs::threads;
 
 const DAMPING: f32 = 0.85;
 /// PageRank ends when a sweep changes all scores together by less.

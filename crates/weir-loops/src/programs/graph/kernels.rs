@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::ranks::TOLERANCE;
 use super::{BYTES_PER_VERTEX, Graph, Shape, UNREACHED};
-use crate::application::kernel::{Given, Step, Told};
+use crate::programs::told::{Given, Step, Told};
 
 /// Vertices have numbers of 32 bits.
 const LARGEST_SCALE: u32 = 31;
