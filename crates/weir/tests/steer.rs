@@ -147,7 +147,7 @@ fn tenants_of_a_host_and_of_a_model_are_told_apart() {
 #[test]
 fn a_dry_run_decides_and_holds_nobody() {
     let place = Place::new();
-    let arguments = [&play("dry-run", "2 s")[..], &["--format", "json"]].concat();
+    let arguments = [&play("dry-run", "1 s")[..], &["--format", "json"]].concat();
     let done = place.run(&arguments).expect(0);
     let document = done.json();
     assert_eq!(document["dry"], true);

@@ -17,6 +17,9 @@ hand_out() { # FILE
 # The machine that a scenario wants is for the host to read.
 machine() { :; }
 
+# So is that the guest is as it was afterwards.
+tidy() { :; }
+
 # So is a program of the host that it wants in the guest.
 needs() { :; }
 

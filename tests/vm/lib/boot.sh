@@ -1,7 +1,8 @@
 # One guest, from switching it on to its last line.
 
-# Boots a scenario's guest. Its console is in NAME.log, its results in NAME.json, a document a line.
-boot() { # NAME
+# Boots the guest of scenarios that share one. The first one's name has its console in NAME.log and its results in
+# NAME.json, a document a line.
+boot() { # NAME...
     local name=$1 machine disk_file=$scratch/$1.disk
     if runs_on_host "$name"; then
         : >"$logs/$name.qemu"
@@ -9,7 +10,7 @@ boot() { # NAME
         exec timeout --kill-after=10 "$limit" "$here/host/run" "$name" </dev/null >"$logs/$name.log" 2>&1
     fi
     machine_of "$(machine_name "$name")"
-    image_of "$name" "$scratch/base.cpio" "$scratch/$name.image"
+    image_of "$scratch/base.cpio" "$scratch/$name.image" "$@"
     exec timeout --kill-after=5 "$limit" "$root/lib64/ld-linux-x86-64.so.2" \
         --library-path "$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/qemu-system-x86_64" "${machine[@]}" \
@@ -29,6 +30,11 @@ runs_on_host() { # SCENARIO
 # The machine that a scenario names in its first word.
 machine_name() { # SCENARIO
     sed -n 's/^machine  *//p' "$here/scenarios/$1" | head -1
+}
+
+# Whether a scenario leaves its guest as it was, so that others of its machine can share the boot.
+is_tidy() { # SCENARIO
+    grep -q '^tidy$' "$here/scenarios/$1"
 }
 
 # The programs of this host that a scenario needs in its guest, a line each.

@@ -39,21 +39,24 @@ base_image() { # FILE
     archive "$to" "$1"
 }
 
-# The base and one scenario, with the programs of this host that it needs.
-image_of() { # SCENARIO BASE FILE
-    local to=$scratch/$1.tree program file
-    mkdir -p "$to"/{bin,lib,vm}
-    for program in $(needed_programs "$1"); do
-        cp -L "$(command -v "$program")" "$to/bin/"
-        while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$(command -v "$program")")
+# The base and the scenarios of one boot, with the programs of this host that they need.
+image_of() { # BASE FILE SCENARIO...
+    local base=$1 image=$2 to=$2.tree name program file
+    shift 2
+    mkdir -p "$to"/{bin,lib,vm/scenarios}
+    for name in "$@"; do
+        for program in $(needed_programs "$name"); do
+            cp -L "$(command -v "$program")" "$to/bin/"
+            while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$(command -v "$program")")
+        done
+        if runs_on_host "$name"; then
+            cp "$here/guest/agent.sh" "$to/vm/scenarios/$name"
+            cp "$root/usr/bin/numactl" "$to/bin/"
+        else
+            { echo '. /vm/check.sh'; cat "$here/scenarios/$name"; echo; echo 'report "{\"end\":true}"'; } >"$to/vm/scenarios/$name"
+        fi
     done
-    if runs_on_host "$1"; then
-        cp "$here/guest/agent.sh" "$to/vm/scenario.sh"
-        cp "$root/usr/bin/numactl" "$to/bin/"
-    else
-        { echo '. /vm/check.sh'; cat "$here/scenarios/$1"; echo; echo 'report "{\"end\":true}"'; } >"$to/vm/scenario.sh"
-    fi
-    archive "$to" "$scratch/$1.cpio"
-    cat "$2" "$scratch/$1.cpio" >"$3"
-    rm -r "$to" "$scratch/$1.cpio"
+    archive "$to" "$image.cpio"
+    cat "$base" "$image.cpio" >"$image"
+    rm -r "$to" "$image.cpio"
 }

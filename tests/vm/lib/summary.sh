@@ -13,42 +13,57 @@ list_all() {
 
 declare -A reported=() again=()
 
-# Tells of the checks that a scenario has made since the last look.
+# Tells of the checks that the guest of these scenarios has made since the last look.
 tell() { # NAME
     local file=$logs/$1.json lines
     [[ -e $file ]] || return 0
     # A line that is still being written has no end.
     lines=$(wc -l <"$file")
     ((lines > ${reported[$1]:-0})) || return 0
-    head -n "$lines" "$file" | tail -n +$((${reported[$1]:-0} + 1)) |
-        fetched jq -r --arg name "$1" 'select(.check)
-            | "\($name): \(if .passed then "ok" else "FAILED" end): \(.check)"
-              + (if .passed then "" else "\n    saw:    \(.seen)\n    wanted: \(.wanted)" end)' >&2 || true
+    head -n "$lines" "$file" | fetched jq -rn --argjson from "${reported[$1]:-0}" --arg name "$1" '
+        foreach inputs as $said ({line: 0, name: $name};
+            {line: (.line + 1), name: ($said.begin // .name)};
+            select(.line > $from and $said.check)
+            | "\(.name): \(if $said.passed then "ok" else "FAILED" end): \($said.check)"
+              + (if $said.passed then "" else "\n    saw:    \($said.seen)\n    wanted: \($said.wanted)" end))' >&2 || true
     reported[$1]=$lines
 }
 
-# Boots every scenario in $wanted, $jobs at a time. One that failed is booted once more, alone: QEMU without KVM is
-# so slow on a busy host that time decides some checks. The table says which scenarios needed it.
+# Boots every scenario in $wanted, $jobs at a time; those which leave their machine as it was share a boot. One that
+# failed is booted once more, alone: QEMU without KVM is so slow on a busy host that time decides some checks. The
+# table says which scenarios needed it.
 run_all() {
-    local waiting=("${wanted[@]}") failed=() name
+    local waiting=() failed=() name machine
+    local -A shared=()
+    for name in "${wanted[@]}"; do
+        if is_tidy "$name" && ! lacking_program "$name" >/dev/null; then
+            shared[$(machine_name "$name")]+=" $name"
+        else
+            waiting+=("$name")
+        fi
+    done
+    # They take longest, and so begin first.
+    for machine in "${!shared[@]}"; do waiting=("${shared[$machine]# }" "${waiting[@]}"); done
     boot_waiting
     waiting=("${failed[@]}") failed=() jobs=1
     boot_waiting
 }
 
-# Boots every scenario in $waiting, and lists those to boot again in $failed.
+# Boots every guest in $waiting, each the scenarios that share it, and lists the scenarios to boot again in $failed.
 boot_waiting() {
-    local lacks code
+    local lacks code names
+    local -A sharing=()
     while ((${#waiting[@]} + ${#pids[@]})); do
         while ((${#waiting[@]} && ${#pids[@]} < jobs)); do
-            name=${waiting[0]} waiting=("${waiting[@]:1}")
+            names=${waiting[0]} name=${waiting[0]%% *} waiting=("${waiting[@]:1}")
             if lacks=$(lacking_program "$name"); then
                 skip "$name" "there is no $lacks on this host"
                 continue
             fi
             : >"$logs/$name.json"
-            boot "$name" &
-            pids[$name]=$! began[$name]=$(date +%s%N)
+            # shellcheck disable=SC2086
+            boot $names &
+            pids[$name]=$! began[$name]=$(date +%s%N) sharing[$name]=$names
         done
         sleep 0.2
         for name in "${!pids[@]}"; do
@@ -59,14 +74,32 @@ boot_waiting() {
             wait "${pids[$name]}" || code=$?
             unset "pids[$name]"
             tell "$name"
-            conclude "$name" "$code" && continue
-            [[ ! ${again[$name]:-} ]] || continue
-            say "$name: boots again, alone"
-            mv "$logs/$name.log" "$logs/$name.failed.log"
-            unset "reported[$name]"
-            again[$name]=yes failed+=("$name")
+            conclude_all "$name" "$code"
         done
     done
+}
+
+# Takes the results of scenarios that shared a guest apart, and notes what became of each.
+conclude_all() { # NAME EXIT-CODE
+    local first=$1 each fails=no
+    for each in ${sharing[$first]}; do
+        fetched jq -cn --arg first "$first" --arg each "$each" '
+            foreach inputs as $said ($first; $said.begin // .; select(. == $each and ($said.begin | not)) | $said)' \
+            <"$logs/$first.json" >"$logs/$each.own"
+    done
+    [[ $keep == yes ]] || rm -f "$logs/$first.json"
+    for each in ${sharing[$first]}; do
+        took[$each]=${took[$first]}
+        mv "$logs/$each.own" "$logs/$each.json"
+        conclude "$each" "$2" "$first" && continue
+        [[ ! ${again[$each]:-} ]] || { fails=yes; continue; }
+        say "$each: boots again, alone"
+        cp "$logs/$first.log" "$logs/$each.failed.log"
+        unset "reported[$each]"
+        again[$each]=yes failed+=("$each")
+    done
+    [[ $keep == yes || $fails == yes ]] || rm -f "$logs/$first.log"
+    rm -f "$logs/$first.qemu" "$scratch/$first.image" "$scratch/$first.disk"
 }
 
 # Notes that a scenario is left out.
@@ -77,12 +110,12 @@ skip() { # NAME WHY
 }
 
 # Writes what became of a scenario to NAME.result.json. Fails if the scenario did.
-conclude() { # NAME EXIT-CODE
-    local log=$logs/$1.log why='' passed=yes
+conclude() { # NAME EXIT-CODE FIRST-OF-ITS-GUEST
+    local log=$logs/$3.log why='' passed
     if (($2 == 124 || $2 == 137)); then
         why="ended after $limit s"
     elif (($2 != 0)); then
-        why="QEMU ended with exit code $2: $(tail -n 1 "$logs/$1.qemu")"
+        why="QEMU ended with exit code $2: $(tail -n 1 "$logs/$3.qemu")"
     fi
     local name
     for name in $(fetched jq -r '.file // empty' "$logs/$1.json"); do
@@ -100,13 +133,12 @@ conclude() { # NAME EXIT-CODE
           + if $again != "" then {again: true} else {} end' \
         <"$logs/$1.json" >"$logs/$1.result.json"
     if fetched jq -e .passed "$logs/$1.result.json" >/dev/null; then
-        [[ $keep == yes ]] || rm -f "$log"
+        passed=yes
     else
         passed=no
         say "$1: FAILED $(fetched jq -r '.broken // ""' "$logs/$1.result.json"); see $log"
     fi
     [[ $keep == yes ]] || rm -f "$logs/$1.json"
-    rm -f "$logs/$1.qemu" "$scratch/$1.image" "$scratch/$1.disk"
     [[ $passed == yes ]]
 }
 

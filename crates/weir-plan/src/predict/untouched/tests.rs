@@ -104,24 +104,21 @@ fn over_predictions_of_the_next_day_stay_below_the_target_where_vms_are_independ
 /// VMs that are deployed together are alike, and err together: targets are missed by a little.
 #[test]
 fn a_fixed_share_over_predicts_more_often_than_trees_on_deployments_of_like_vms() {
-    for seed in [1, 2] {
-        let cluster = Generate {
-            seed,
-            days: 24.0,
-            ..Generate::default()
-        };
-        let (_, plan) = evaluated(&cluster.run().unwrap(), &Untouched::default());
-        for row in &plan.targets {
-            assert!(
-                row.over_predicted_pct <= 1.5 * row.target_pct + 1.0,
-                "{row:?}"
-            );
-        }
-        let mut rows = plan.targets.iter();
-        let row = rows.find(|row| row.target_pct == 4.0).unwrap();
-        assert!(row.times_fewer.unwrap() >= 2.0, "{row:?}");
-        assert!(row.untouched_pct > 15.0, "{row:?}");
+    let cluster = Generate {
+        days: 24.0,
+        ..Generate::default()
+    };
+    let (_, plan) = evaluated(&cluster.run().unwrap(), &Untouched::default());
+    for row in &plan.targets {
+        assert!(
+            row.over_predicted_pct <= 1.5 * row.target_pct + 1.0,
+            "{row:?}"
+        );
     }
+    let mut rows = plan.targets.iter();
+    let row = rows.find(|row| row.target_pct == 4.0).unwrap();
+    assert!(row.times_fewer.unwrap() >= 2.0, "{row:?}");
+    assert!(row.untouched_pct > 15.0, "{row:?}");
 }
 
 #[test]
