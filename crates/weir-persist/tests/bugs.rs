@@ -37,12 +37,7 @@ const BUGS: [(&str, Platform, &str, &[&str]); 10] = [
         &["write data"],
     ),
     ("pointer_before_data", Platform::Eadr, "set pointer", &[]),
-    (
-        "torn_record",
-        Platform::Adr,
-        "write first half",
-        &[],
-    ),
+    ("torn_record", Platform::Adr, "write first half", &[]),
     (
         "lost_log_tail",
         Platform::Adr,
