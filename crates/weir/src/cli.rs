@@ -24,7 +24,8 @@ Exit codes:
   0  done
   1  the work failed, or was stopped (finished points are stored)
   2  the request was wrong: an argument, or a file it names
-  3  this machine lacks a capability that the request needs";
+  3  this machine lacks a capability that the request needs
+  4  a check found an illegal state";
 
 /// Measures and regulates memory traffic on servers whose memory comes in tiers: on this machine,
 /// or on a model of one.
@@ -94,6 +95,8 @@ pub enum Verb {
     Tier(verbs::tier::Args),
     /// Say whether servers should share memory: latency, cost, packing, and what a pool saves.
     Plan(verbs::plan::Args),
+    /// Say whether memory is consistent after a crash: states that stores, flushes and fences leave.
+    Persist(verbs::persist::Args),
     /// Give VMs slices of a pool of memory and take them back, scrubbed, through QEMU.
     Pool(verbs::pool::Args),
     /// Measure this machine and a simulated CXL server, and write a report.

@@ -29,6 +29,7 @@ use weir_model::counter_file::CountersDocument;
 use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
+use weir_persist::outcome::PersistCheck;
 use weir_plan::cost::CostPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
@@ -508,6 +509,7 @@ kinds! {
     Of<InsensitivePlan> => "weir plan insensitive",
     Of<UntouchedPlan> => "weir plan untouched",
     Of<BalancePlan> => "weir plan balance",
+    Of<PersistCheck> => "weir persist check",
     PoolDocument => "weir pool create, add, release, recover, status",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",

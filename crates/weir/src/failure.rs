@@ -20,6 +20,8 @@ pub enum Failure {
     Partial(String),
     /// A command that was run failed with this exit code, of which it spoke itself.
     Command(u8),
+    /// A check found an illegal state, which has been shown.
+    Illegal,
     /// Whoever read the results has gone away.
     Closed,
 }
@@ -33,6 +35,7 @@ impl Failure {
             Failure::Work(_) | Failure::Partial(_) => 1,
             Failure::Request(_) => 2,
             Failure::Missing(_) => 3,
+            Failure::Illegal => 4,
         }
     }
 
@@ -43,7 +46,7 @@ impl Failure {
                 Some(format!("{error:#}"))
             }
             Failure::Partial(text) => Some(text.clone()),
-            Failure::Closed | Failure::Command(_) => None,
+            Failure::Closed | Failure::Command(_) | Failure::Illegal => None,
         }
     }
 

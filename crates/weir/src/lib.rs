@@ -113,6 +113,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Steer(args) => verbs::steer::run(&args, &context),
         Verb::Tier(args) => verbs::tier::run(&args, &context),
         Verb::Plan(args) => verbs::plan::run(&args, &context),
+        Verb::Persist(args) => verbs::persist::run(&args, &context),
         Verb::Pool(args) => verbs::pool::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),

@@ -34,6 +34,7 @@ use weir_steer::tier::profile::{Profile, ProfileModel};
 use weir_steer::tier::{Simulate, Simulated};
 use weir_trace::check::Imported;
 
+use weir_persist::outcome::PersistCheck;
 use weir_plan::cost::CostPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
@@ -50,9 +51,9 @@ use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun, understood};
-use crate::verbs::plan;
 use crate::verbs::tier::{self, Tiered};
 use crate::verbs::workload;
+use crate::verbs::{persist, plan};
 
 /// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
 #[derive(Debug, Clone)]
@@ -118,6 +119,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<InsensitivePlan>(plan::INSENSITIVE),
     Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
     Reader::of::<BalancePlan>(plan::BALANCE),
+    Reader::of::<PersistCheck>(persist::CHECK),
     Reader::of::<Points>(Planned::VERB),
 ];
 

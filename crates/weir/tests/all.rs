@@ -12,6 +12,7 @@ mod fuzz;
 mod insight;
 mod interplay;
 mod json_docs;
+mod persist;
 mod place;
 mod plan;
 mod plan_predict;

@@ -11,6 +11,7 @@ pub mod interplay;
 pub mod man;
 mod moved;
 pub mod parties;
+pub mod persist;
 pub mod place;
 pub mod plan;
 pub mod platforms;

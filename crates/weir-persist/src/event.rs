@@ -1,0 +1,86 @@
+//! What a program did to its pool: an event a line, as a text.
+
+use std::fmt;
+use std::rc::Rc;
+
+use crate::require::Requirement;
+
+/// Who acts: a thread of a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Actor {
+    /// The host; caches are coherent within one.
+    pub host: u16,
+    /// The thread, of which fences order its own flushes only.
+    pub thread: u16,
+}
+
+/// Where an event is from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The line of the trace, from 1.
+    pub line: u64,
+    /// The line of the program, as `file:line`, where it is known.
+    pub source: Option<Rc<str>>,
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.source {
+            Some(source) => write!(f, "{source}"),
+            None => write!(f, "line {} of the trace", self.line),
+        }
+    }
+}
+
+/// An event. Offsets are bytes from the begin of the pool.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The pool has so many bytes; the first event.
+    Pool(u64),
+    /// The pool has these bytes before the program begins.
+    Init(u64, Vec<u8>),
+    /// The events that follow are of this thread.
+    By(Actor),
+    /// A store through the caches.
+    Store(u64, Vec<u8>),
+    /// A non-temporal store.
+    NtStore(u64, Vec<u8>),
+    /// A locked instruction that stores: a fence, then a store.
+    Locked(u64, Vec<u8>),
+    /// `clwb` or `clflushopt` of the lines of so many bytes: done once the thread's next fence is.
+    Flush(u64, u64),
+    /// `clflush` of the lines of so many bytes: done before any later store.
+    Clflush(u64, u64),
+    /// `sfence`, `mfence`, or a locked instruction elsewhere.
+    Fence,
+    /// A point that recovery may ask for, such as `committed 3`.
+    Mark(String),
+    /// From here every state must meet a requirement.
+    Require(Requirement),
+    /// From here the requirement of this name need not be met.
+    Forget(String),
+}
+
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Event::Pool(bytes) => write!(f, "pool {bytes}"),
+            Event::Init(at, bytes) => write!(f, "init {at} {}", hex(bytes)),
+            Event::By(actor) => write!(f, "by {}.{}", actor.host, actor.thread),
+            Event::Store(at, bytes) => write!(f, "store {at} {}", hex(bytes)),
+            Event::NtStore(at, bytes) => write!(f, "nt-store {at} {}", hex(bytes)),
+            Event::Locked(at, bytes) => write!(f, "locked {at} {}", hex(bytes)),
+            Event::Flush(at, bytes) => write!(f, "flush {at} {bytes}"),
+            Event::Clflush(at, bytes) => write!(f, "clflush {at} {bytes}"),
+            Event::Fence => f.write_str("fence"),
+            Event::Mark(text) => write!(f, "mark {text}"),
+            Event::Require(requirement) => write!(f, "require {requirement}"),
+            Event::Forget(name) => write!(f, "forget {name}"),
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! `weir persist`: whether a program's memory is consistent after a crash.
+
+use std::collections::HashSet;
+use std::fs::File;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::io::{self, BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+use clap::builder::PossibleValuesParser;
+use weir_lab::Outcome as _;
+use weir_model::document::Document;
+use weir_persist::checker::Limits;
+use weir_persist::outcome::PersistCheck;
+use weir_persist::{Answer, Checker, Platform, Reader, Recovered};
+
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::insight::header;
+use crate::keeping::Keeping;
+
+/// The words of `persist check`.
+pub const CHECK: &str = "persist check";
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Example:
+  weir persist check list.trace --platform adr")]
+pub struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Look at the states that a crash may leave, and find the first illegal one.
+    Check(CheckArgs),
+}
+
+/// What `check` takes.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+FILE has the stores, flushes and fences of a program (docs/persist.md). A state is
+illegal if it does not meet a `require` of the trace, or if --check ends with
+another exit code than 0.
+
+Platforms:
+  adr                       power fails, and caches are lost
+  eadr                      power fails, and caches are kept
+  flush-on-fail             power fails, and caches are flushed
+  flush-on-fail-incomplete  the same, but power ends before the flush does
+  shared-pool               a host that shares volatile memory crashes
+
+Exit codes: 0 all states are legal, 4 one is not, 2 the trace is wrong.
+
+Examples:
+  weir persist check list.trace
+  weir persist check list.trace --platform eadr
+  weir persist check list.trace --check './recover --verify'")]
+struct CheckArgs {
+    /// The trace, or `-` for standard input.
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// By which rules stores arrive in the pool.
+    #[arg(long, default_value = "adr", value_parser = PossibleValuesParser::new(Platform::ALL.map(Platform::name)), hide_possible_values = true)]
+    platform: String,
+    /// A command that gets the file of a state as its last argument, and ends
+    /// with 0 if recovery from it is right.
+    #[arg(long, value_name = "COMMAND")]
+    check: Option<String>,
+    /// States of a crash point that are looked at, and of one line at it.
+    #[arg(long, value_name = "N", default_value_t = Limits::default().states as u32, value_parser = clap::value_parser!(u32).range(1..))]
+    states: u32,
+    /// States that --check is run for; those with the same bytes and mark count once.
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    images: usize,
+    /// What fails: `power`, or `host` of a shared pool.
+    #[arg(long, value_name = "WHAT", value_parser = ["power", "host"])]
+    failure: Option<String>,
+}
+
+/// Checks, keeps and prints.
+///
+/// # Errors
+/// The trace or an argument is wrong, or a state is illegal.
+pub fn run(args: &Args, context: &Context) -> Result<()> {
+    let What::Check(args) = &args.what;
+    let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
+    possible(platform, args.failure.as_deref())?;
+    let keeping = Keeping::begin(context, CHECK)?;
+    let limits = Limits {
+        states: args.states as usize,
+    };
+    let found = match &args.check {
+        Some(line) => {
+            let mut command = CheckCommand::new(line, args.images)?;
+            follow(
+                args,
+                context,
+                Checker::new(platform, limits, |state: &mut Recovered<'_>| {
+                    command.ask(state)
+                }),
+            )?
+        }
+        None => {
+            let legal = |_: &mut Recovered<'_>| Ok(Answer::Legal);
+            follow(args, context, Checker::new(platform, limits, legal))?
+        }
+    };
+    let consistent = found.consistent;
+    let header = header(PersistCheck::SCHEMA, context, "");
+    let output = found;
+    keeping.put(Document { header, output }, None)?;
+    match consistent {
+        true => Ok(()),
+        false => Err(Failure::Illegal),
+    }
+}
+
+/// Refuses a failure after which a platform has no states.
+fn possible(platform: Platform, failure: Option<&str>) -> Result<()> {
+    match (platform, failure) {
+        (Platform::SharedPool, Some("power")) => Err(Failure::request(
+            "a shared pool of volatile memory keeps nothing when power fails: there is no state to recover from",
+        )),
+        (Platform::SharedPool, _) | (_, None | Some("power")) => Ok(()),
+        (platform, _) => Err(Failure::request(format!(
+            "{platform} is persistent memory of one host, whose caches only power takes; a crash of a host is of shared-pool"
+        ))),
+    }
+}
+
+fn follow<C>(args: &CheckArgs, context: &Context, mut checker: Checker<C>) -> Result<PersistCheck>
+where
+    C: FnMut(&mut Recovered<'_>) -> Result<Answer>,
+{
+    let name = args.file.display().to_string();
+    let mut reader = Reader::new(open(&args.file)?);
+    let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
+    let mut has_requirement = args.check.is_some();
+    let wrong = |error: weir_persist::TraceError| {
+        Failure::Request(anyhow::Error::new(error).context(name.clone()))
+    };
+    while let Some((place, event)) = reader.next_event().map_err(wrong)? {
+        match &event {
+            weir_persist::Event::By(actor)
+                if actor.host > 0 && platform != Platform::SharedPool =>
+            {
+                return Err(Failure::request(format!(
+                    "{name}: line {}: {platform} has one host, 0, but this is host {}; several share a shared-pool",
+                    place.line, actor.host
+                )));
+            }
+            weir_persist::Event::Require(_) => has_requirement = true,
+            _ => {}
+        }
+        checker.event(&place, &event)?;
+        if checker.found().is_some() {
+            break;
+        }
+        if checker.tally().events % 4096 == 0 && context.stop.requested() {
+            return Err(Failure::Partial("stopped; nothing is kept".into()));
+        }
+    }
+    checker.finish()?;
+    if !has_requirement {
+        return Err(Failure::request(format!(
+            "{name}: nothing says which states are legal; give --check, or write `require` into the trace"
+        )));
+    }
+    Ok(PersistCheck::of(
+        &name,
+        platform,
+        checker.tally(),
+        checker.found(),
+    ))
+}
+
+fn open(file: &Path) -> Result<Box<dyn BufRead>> {
+    if file.as_os_str() == "-" {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let opened = File::open(file)
+        .with_context(|| format!("cannot read the trace {}", file.display()))
+        .map_err(Failure::Request)?;
+    Ok(Box::new(BufReader::new(opened)))
+}
+
+/// A command that checks files of states.
+struct CheckCommand {
+    program: String,
+    arguments: Vec<String>,
+    image: PathBuf,
+    known: HashSet<(u64, u64)>,
+    most: usize,
+}
+
+impl CheckCommand {
+    fn new(line: &str, most: usize) -> Result<Self> {
+        let mut words = shell_words::split(line)
+            .map_err(|error| Failure::request(format!("--check `{line}`: {error}")))?
+            .into_iter();
+        let program = words
+            .next()
+            .ok_or_else(|| Failure::request("--check has no command"))?;
+        let image = std::env::temp_dir().join(format!("weir-persist-{}.pool", std::process::id()));
+        files::check(&image)?;
+        Ok(Self {
+            program,
+            arguments: words.collect(),
+            image,
+            known: HashSet::new(),
+            most,
+        })
+    }
+
+    /// Runs the command for a state whose bytes and mark it has not seen. Two hashes of 64 bits tell states apart.
+    fn ask(&mut self, state: &mut Recovered<'_>) -> Result<Answer> {
+        let image = state.image();
+        let hash = |salt: u64| {
+            let mut hasher = DefaultHasher::new();
+            (salt, state.mark(), &image).hash(&mut hasher);
+            hasher.finish()
+        };
+        let key = (hash(0), hash(1));
+        if self.known.contains(&key) {
+            return Ok(Answer::Legal);
+        }
+        if self.known.len() >= self.most {
+            return Ok(Answer::Unchecked);
+        }
+        self.known.insert(key);
+        std::fs::write(&self.image, &image)
+            .with_context(|| format!("cannot write {}", self.image.display()))?;
+        let done = Command::new(&self.program)
+            .args(&self.arguments)
+            .arg(&self.image)
+            .env("WEIR_MARK", state.mark())
+            .env(
+                "WEIR_DIRTY_SHUTDOWN",
+                if state.shut_down_dirty() { "1" } else { "0" },
+            )
+            .stdin(Stdio::null())
+            .output()
+            .with_context(|| format!("--check `{}` cannot be run", self.program))
+            .map_err(Failure::Request)?;
+        if done.status.success() {
+            return Ok(Answer::Legal);
+        }
+        let printed = [done.stderr, done.stdout].concat();
+        let printed = String::from_utf8_lossy(&printed);
+        let first = printed.lines().next().unwrap_or_default().trim().to_owned();
+        Ok(Answer::Illegal(match first.is_empty() {
+            true => format!("{} ended with {}", self.program, done.status),
+            false => first,
+        }))
+    }
+}
+
+impl Drop for CheckCommand {
+    fn drop(&mut self) {
+        // It may never have been written.
+        let _ = std::fs::remove_file(&self.image);
+    }
+}
