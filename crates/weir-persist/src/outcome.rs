@@ -142,8 +142,9 @@ impl Outcome for PersistCheck {
         };
         if self.cut_short > 0 {
             let text = format!(
-                "of {} crash points some states were left out; allow more with --states",
-                self.cut_short
+                "of {} crash points some states were left out: there are more than --states, or more than {} stored words of a line are under way",
+                self.cut_short,
+                crate::line::MOST_MISSING
             );
             answer.push(verdict(Severity::Doubt, "not all states", text));
         }
