@@ -3,11 +3,13 @@
 //! | module | content |
 //! |---|---|
 //! | [`mod@read`] | lines of CSV: our own columns, and the Azure VM traces of 2017 and 2019 |
+//! | [`google`] | the Borg traces of Google of 2019: events of instances |
 //! | [`problems`] | what was wrong with which line, and what was done about it |
 //! | [`generate`] | a trace whose marginals are published or assumed |
 //! | [`random`] | the generator of random numbers |
 
 pub mod generate;
+pub mod google;
 pub mod problems;
 pub mod random;
 pub mod read;
@@ -89,6 +91,17 @@ impl Machine {
         }
     }
 
+    /// Thousandths of cores and MiB of shares of the machine. They are rounded up, so that what fills a machine by its shares
+    /// never overfills it; a millionth of a unit is rounding of the shares.
+    pub fn share(&self, cores: f64, memory: f64) -> (u32, u32) {
+        let part = |share: f64, whole: u32| {
+            (share * f64::from(whole) - 1e-6)
+                .ceil()
+                .clamp(0.0, f64::from(u32::MAX)) as u32
+        };
+        (part(cores, self.millicores), part(memory, self.memory_mib))
+    }
+
     /// Words: `96 cores, 768 GiB`.
     pub fn words(&self) -> String {
         let memory = Bytes::mib(u64::from(self.memory_mib));
@@ -133,6 +146,25 @@ impl Trace {
             None => UNKNOWN,
             Some(is) => u8::from(is),
         });
+    }
+
+    /// Says when the VM of a place left.
+    pub fn depart(&mut self, at: usize, departure: u32) {
+        if let Some(known) = self.departure.get_mut(at) {
+            *known = departure;
+        }
+    }
+
+    /// Takes out the VMs that are not wanted.
+    pub fn keep(&mut self, wanted: impl Fn(Vm) -> bool) {
+        if self.vms().all(&wanted) {
+            return;
+        }
+        let mut kept = Self::default();
+        for vm in self.vms().filter(|vm| wanted(*vm)) {
+            kept.push(vm);
+        }
+        *self = kept;
     }
 
     /// The VM of a place; `None` beyond the last.

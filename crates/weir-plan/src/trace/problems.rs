@@ -19,12 +19,24 @@ weir_model::named! {
         Empty = "no cores or no memory",
         /// It fits on no machine.
         LargerThanMachine = "larger than a machine",
-        /// Its type is in no list of types.
+        /// Its type, or that of the event, is in no list of types.
         UnknownType = "unknown type",
         /// More than a day without an arrival before it.
         Gap = "after a gap of more than a day",
         /// The size is only given as more than a bound.
         OpenBucket = "size given as more than a bound",
+        /// Its time is before that of a line before it.
+        OutOfOrder = "earlier than a line before it",
+        /// It ends or changes, and did not begin.
+        NoBeginning = "end or change without a beginning",
+        /// It begins again, and did not end.
+        NoEnd = "begins again without an end",
+        /// It does not say what it needs.
+        NoRequest = "no request for cores and memory",
+        /// It needs more or less while it runs.
+        Resized = "resized while it ran",
+        /// It takes of the resources of another one.
+        InsideAnother = "runs inside an alloc instance",
     }
 }
 
@@ -34,6 +46,10 @@ impl Problem {
         match self {
             Problem::Gap => "kept, the gap is in the replay",
             Problem::OpenBucket => "kept with the bound",
+            Problem::OutOfOrder => "taken where it stands; sort the file by time",
+            Problem::NoEnd => "ended where it begins again",
+            Problem::Resized => "kept as large as it began",
+            Problem::InsideAnother => "left out, it takes of that one",
             _ => "left out",
         }
     }

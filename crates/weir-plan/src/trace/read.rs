@@ -34,12 +34,14 @@ pub enum Format {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
     /// The first line lacks a column.
-    #[error("{file}:1: there is no column `{column}`; the first line names the columns: {HEAD}")]
+    #[error("{file}:1: there is no column `{column}`; the first line names the columns: {columns}")]
     NoColumn {
         /// The file.
         file: String,
         /// What is not there.
         column: String,
+        /// The columns of such a file.
+        columns: &'static str,
     },
     /// A column is not known.
     #[error(
@@ -197,6 +199,7 @@ impl Reader<'_> {
             Some(lacking) => Err(ReadError::NoColumn {
                 file: self.file.to_owned(),
                 column: known[lacking].to_owned(),
+                columns: HEAD,
             }),
         }
     }
