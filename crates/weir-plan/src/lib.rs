@@ -7,6 +7,7 @@
 //! | [`cost`] | how large a pool must be before it pays, and what would change the answer |
 //! | [`packing`] | how much better VMs fit into pools of machines, between bounds |
 //! | [`pool`] | how much memory pools save when a trace is replayed |
+//! | [`failures`] | what the failure of a part takes down, and what a second copy costs |
 //! | [`predict`] | the two predictors that split VMs between local memory and a pool, and what is decided with them |
 //! | [`trace`] | virtual machines over time: read, generated |
 //! | [`published`] | rows of papers that the above answers |
@@ -15,6 +16,7 @@
 
 pub mod cost;
 pub mod error;
+pub mod failures;
 pub mod latency;
 pub mod packing;
 pub mod pool;

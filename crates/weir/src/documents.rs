@@ -31,6 +31,7 @@ use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
 use weir_persist::outcome::PersistCheck;
 use weir_plan::cost::CostPlan;
+use weir_plan::failures::FailurePlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
@@ -506,6 +507,7 @@ kinds! {
     Of<CostPlan> => "weir plan cost",
     Of<PackingBound> => "weir plan packing",
     Of<PoolPlan> => "weir plan pool",
+    Of<FailurePlan> => "weir plan failures",
     Of<InsensitivePlan> => "weir plan insensitive",
     Of<UntouchedPlan> => "weir plan untouched",
     Of<BalancePlan> => "weir plan balance",

@@ -36,6 +36,7 @@ use weir_trace::check::Imported;
 
 use weir_persist::outcome::PersistCheck;
 use weir_plan::cost::CostPlan;
+use weir_plan::failures::FailurePlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
@@ -116,6 +117,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<CostPlan>(plan::COST),
     Reader::of::<PackingBound>(plan::PACKING),
     Reader::of::<PoolPlan>(plan::POOL),
+    Reader::of::<FailurePlan>(plan::FAILURES),
     Reader::of::<InsensitivePlan>(plan::INSENSITIVE),
     Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
     Reader::of::<BalancePlan>(plan::BALANCE),

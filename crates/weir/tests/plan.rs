@@ -9,7 +9,9 @@ fn rows<'d>(document: &'d serde_json::Value, list: &str) -> &'d Vec<serde_json::
 #[test]
 fn every_verb_has_help_with_an_example_and_keeps_a_run() {
     let place = Place::new();
-    for verb in ["", "latency", "cost", "packing", "pool", "trace"] {
+    for verb in [
+        "", "latency", "cost", "packing", "pool", "failures", "trace",
+    ] {
         let help = place
             .run(format!("plan {verb} --help").as_str())
             .expect(0)
@@ -28,6 +30,10 @@ fn every_verb_has_help_with_an_example_and_keeps_a_run() {
         (
             format!("plan pool {small} --clusters 2"),
             "weir/plan-pool/1",
+        ),
+        (
+            format!("plan failures {small} --pools 4,8 --moments 20"),
+            "weir/plan-failures/1",
         ),
     ] {
         let json = place
@@ -165,4 +171,52 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
         .run("plan trace --trace azure.csv --as azure-vm -o own.csv")
         .expect(0);
     assert!(text(&place.path("own.csv")).starts_with("arrival_s,departure_s,cores,memory_gib"));
+    place.file(
+        "borg.json",
+        r#"{"time":"5000000","type":"SCHEDULE","collection_id":"7","instance_index":"0","priority":"103","resource_request":{"cpus":0.25,"memory":0.5}}"#,
+    );
+    place
+        .run("plan trace --trace borg.json --as google-2019 -o borg.csv")
+        .refuses(2, &["below production priority"]);
+    place
+        .run("plan trace --trace borg.json --as google-2019 --low-priority -o borg.csv")
+        .expect(0);
+    assert!(text(&place.path("borg.csv")).contains("\n5,,24,248,7,103,"));
+}
+
+#[test]
+fn failures_of_optional_memory_kill_nobody_and_wrong_topologies_are_refused() {
+    let place = Place::new();
+    let killed = |optional: &str| {
+        let words = format!(
+            "plan failures --machines 8 --days 3 --pools 4,8 --moments 20 --optional {optional} --format json"
+        );
+        let json = place.run(words.as_str()).expect(0).json();
+        let all = rows(&json, "failures").iter();
+        let devices = all.filter(|row| row["part"] == "pool device");
+        let of = |row: &serde_json::Value, key: &str| row[key].as_f64().unwrap();
+        devices
+            .map(|row| (of(row, "killed"), of(row, "told")))
+            .collect::<Vec<_>>()
+    };
+    let (vital, optional) = (killed("0%"), killed("100%"));
+    assert_eq!(vital.len(), 2);
+    for ((killed, told), (none, instead)) in vital.into_iter().zip(optional) {
+        assert!(killed > 0.0 && told == 0.0);
+        assert_eq!((none, instead), (0.0, killed));
+    }
+    for (words, expected) in [
+        ("--pools 9", "a multiple of the 2 sockets"),
+        ("--machines 6 --pools 8", "divide --machines"),
+        ("--devices 0", "1 to 64"),
+        ("--share 101%", "0 % to 100 %"),
+    ] {
+        let words = format!("plan failures {words}");
+        place.run(words.as_str()).refuses(2, &[expected]);
+    }
+    let rates = include_str!("../../weir-plan/src/failures/failures.toml");
+    place.file("none.toml", rates.replace("a_year = 1.3", "a_year = 0"));
+    place
+        .run("plan failures --rates none.toml")
+        .refuses(2, &["`dimm.a_year`", "none.toml:"]);
 }

@@ -107,12 +107,7 @@ impl Found {
         let (Some(core), Some(memory)) = size else {
             return self.problems.note(Problem::UnknownType, line);
         };
-        // Rounded up, so that what fills a machine in the trace never overfills it here by rounding down.
-        let part = |share: f64, whole: u32| {
-            (share * f64::from(whole))
-                .ceil()
-                .clamp(0.0, f64::from(u32::MAX)) as u32
-        };
+        let (millicores, memory_mib) = machine.share(core, memory);
         let seconds = |days: f64| (days * DAY).clamp(0.0, f64::from(STAYS - 1)) as u32;
         let next = (
             self.tenants.len() as u32,
@@ -121,8 +116,8 @@ impl Found {
         let vm = Vm {
             arrival: seconds(start),
             departure: end.map_or(STAYS, seconds),
-            millicores: part(core, machine.millicores),
-            memory_mib: part(memory, machine.memory_mib),
+            millicores,
+            memory_mib,
             customer: *self.tenants.entry(tenant).or_insert(next.0),
             kind: *self.kinds.entry(kind).or_insert(next.1),
             touched_pct: UNKNOWN,

@@ -5,12 +5,14 @@
 //! | `traces` | traces that are read or generated |
 //! | `azure_packing` | the Azure packing trace of 2020, which is an SQLite file |
 //! | `pool` | replays of clusters, side by side |
+//! | `failures` | parts that fail at random moments of a replay |
 //! | `insensitive` | programs that may be in a pool as a whole |
 //! | `untouched` | memory that VMs never touch, day by day |
 //! | `balance` | how errors are shared out between the two |
 
 mod azure_packing;
 mod balance;
+mod failures;
 mod insensitive;
 mod pool;
 mod traces;
@@ -44,7 +46,8 @@ pub const COST: &str = "plan cost";
 pub const PACKING: &str = "plan packing";
 /// The words of `plan pool`.
 pub const POOL: &str = "plan pool";
-
+/// The words of `plan failures`.
+pub const FAILURES: &str = "plan failures";
 /// The words of `plan insensitive`.
 pub const INSENSITIVE: &str = "plan insensitive";
 /// The words of `plan untouched`.
@@ -61,6 +64,7 @@ Examples:
   weir plan trace -o cluster.csv --days 30
   weir plan packing --trace cluster.csv
   weir plan pool --trace cluster.csv --pools 8,16,32
+  weir plan failures --trace cluster.csv --share 30%
   weir plan untouched --trace cluster.csv
   weir plan insensitive --on skx2s --tier remote")]
 pub struct Args {
@@ -78,6 +82,9 @@ enum What {
     Packing(PackingArgs),
     /// Replay a trace of VMs: memory and money that pools save, and VMs they slow down.
     Pool(Box<pool::Args>),
+    /// Let parts fail while a trace is replayed: VMs that each takes down, hours
+    /// lost in a year, and what a second copy costs.
+    Failures(Box<failures::Args>),
     /// Say which programs may be in a pool as a whole, by a random forest over
     /// their counters.
     Insensitive(Box<insensitive::Args>),
@@ -150,6 +157,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         What::Packing(args) => pack(args, context),
         What::Pool(args) => pool::run(args, context),
+        What::Failures(args) => failures::run(args, context),
         What::Insensitive(args) => insensitive::run(args, context),
         What::Untouched(args) => untouched::run(args, context),
         What::Balance(args) => balance::run(args, context),

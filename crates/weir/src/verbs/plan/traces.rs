@@ -9,6 +9,7 @@ use weir_model::units::Bytes;
 use weir_plan::cost::percent;
 use weir_plan::pool::Traced;
 use weir_plan::trace::generate::{Generate, INSENSITIVE, MACHINE};
+use weir_plan::trace::google;
 use weir_plan::trace::problems::{Problem, Problems};
 use weir_plan::trace::read::{self, ReadError};
 use weir_plan::trace::{Machine, Trace};
@@ -26,6 +27,9 @@ pub(super) enum As {
     AzureVm,
     /// The Azure packing trace of 2020.
     AzurePacking,
+    /// `instance_events` of the Borg traces of Google of 2019.
+    #[value(name = "google-2019")]
+    Google2019,
 }
 
 /// Which clusters.
@@ -35,13 +39,13 @@ pub(super) struct Options {
     /// A trace of one cluster; several for several clusters. Without one, clusters are generated.
     #[arg(long = "trace", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How the files are written: own, azure-vm, azure-packing.
+    /// How the files are written: own, azure-vm, azure-packing, google-2019.
     #[arg(long = "as", value_enum, value_name = "FORMAT", default_value_t = As::Own, hide_possible_values = true)]
     written_as: As,
     /// The kind of machine of an Azure packing trace [default: the one that takes most types of VMs].
     #[arg(long, value_name = "ID")]
     machine_id: Option<i64>,
-    /// Take VMs of low priority of an Azure packing trace too.
+    /// Take VMs of low priority of an Azure packing or Google trace too.
     #[arg(long)]
     low_priority: bool,
     /// Size of a machine: cores and memory.
@@ -131,14 +135,10 @@ impl Options {
     }
 
     fn file(&self, file: &Path) -> Result<(Trace, Problems)> {
-        let format = match self.written_as {
-            As::Own => read::Format::Own,
-            As::AzureVm => read::Format::AzureVm,
-            As::AzurePacking => {
-                let kind = (self.machine_id, self.low_priority);
-                return azure_packing::read(file, self.machine, kind);
-            }
-        };
+        if self.written_as == As::AzurePacking {
+            let kind = (self.machine_id, self.low_priority);
+            return azure_packing::read(file, self.machine, kind);
+        }
         let name = file.display().to_string();
         let from: Box<dyn BufRead> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(io::stdin())),
@@ -148,7 +148,12 @@ impl Options {
                     .map_err(Failure::Request)?,
             )),
         };
-        read::read(&name, format, from).map_err(|error| match error {
+        let read = match self.written_as {
+            As::Google2019 => google::read(&name, self.machine, self.low_priority, from),
+            As::AzureVm => read::read(&name, read::Format::AzureVm, from),
+            _ => read::read(&name, read::Format::Own, from),
+        };
+        read.map_err(|error| match error {
             ReadError::Io { .. } => Failure::Work(error.into()),
             error => Failure::Request(error.into()),
         })

@@ -1,0 +1,163 @@
+//! `weir plan failures`: parts fail at random moments of replayed traces.
+
+use std::path::PathBuf;
+
+use weir_lab::Outcome as _;
+use weir_model::document::Document;
+use weir_model::toml::MOST_BYTES;
+use weir_plan::cost::percent;
+use weir_plan::failures::inject::Placed;
+use weir_plan::failures::part::Part;
+use weir_plan::failures::rates::Rates;
+use weir_plan::failures::{FailurePlan, Topology};
+use weir_plan::pool::events::events;
+use weir_plan::pool::replay::replay;
+use weir_plan::trace::Trace;
+
+use super::{FAILURES, prices, traces};
+use crate::context::Context;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::insight::header;
+use crate::keeping::Keeping;
+use crate::progress::Progress;
+
+/// Share of a cluster's time that its replay takes; the rest goes to failures.
+const REPLAY: f64 = 0.5;
+
+/// Arguments.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+At each moment one part of each kind fails, alone: a machine, a page of its
+DIMMs, a device, the switch, a link and the manager of a pool. VMs that lose
+memory are killed, or told where it is optional, and killed ones are started
+again where there is room. A row is for one cluster.
+
+Examples:
+  weir plan failures --trace cluster.csv --pools 8,16,32
+  weir plan failures --share 50% --optional 100%
+  weir plan failures --devices 4 --interleaved --rates my.toml")]
+pub(super) struct Args {
+    #[command(flatten)]
+    traces: traces::Options,
+    /// Sizes of pools, in sockets that share one.
+    #[arg(long, value_delimiter = ',', value_name = "SOCKETS", default_values_t = [8, 16, 32])]
+    pools: Vec<u32>,
+    /// Share of each VM's memory in the pool.
+    #[arg(long, value_name = "PERCENT", default_value = "30%", value_parser = percent)]
+    share: f64,
+    /// VMs that go on without what they have in the pool, such as a cache.
+    #[arg(long, value_name = "PERCENT", default_value = "0%", value_parser = percent)]
+    optional: f64,
+    /// Devices of a pool.
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    devices: u32,
+    /// Spread each VM over all devices of its pool; else it is on one.
+    #[arg(long)]
+    interleaved: bool,
+    /// Put a switch before pools of every size; else before those above 16 sockets.
+    #[arg(long)]
+    switched: bool,
+    /// Random moments of each trace at which parts fail.
+    #[arg(long, value_name = "N", default_value_t = 200)]
+    moments: u32,
+    /// A file of failure rates in place of those that come with Weir.
+    #[arg(long, value_name = "FILE")]
+    rates: Option<PathBuf>,
+    /// A file of prices in place of those that come with Weir.
+    #[arg(long, value_name = "FILE")]
+    prices: Option<PathBuf>,
+}
+
+/// Replays, breaks, keeps and prints.
+///
+/// # Errors
+/// An argument is outside its bounds, a file cannot be read, or the work was stopped.
+pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
+    let mut sockets = args.pools.clone();
+    sockets.sort_unstable();
+    sockets.dedup();
+    let topology = Topology {
+        sockets,
+        machines: args.traces.machines,
+        machine: args.traces.machine,
+        share: args.share,
+        optional: args.optional,
+        devices: args.devices,
+        interleaved: args.interleaved,
+        switched: args.switched,
+        moments: args.moments,
+        seed: context.global.seed,
+    };
+    topology.check()?;
+    let rates = rates(args)?;
+    let prices = prices(args.prices.as_deref())?;
+    let keeping = Keeping::begin(context, FAILURES)?;
+    let away_s = rates
+        .of(Part::Manager)
+        .map_or(0.0, |rate| rate.down_hours * 3600.0);
+    let count = args.traces.count();
+    let mut progress = Progress::begin("plan failures", count, context.global.quiet);
+    let (mut clusters, mut failed) = (Vec::new(), Vec::new());
+    for at in 0..count {
+        if context.stop.requested() {
+            break;
+        }
+        let mut traced = args.traces.cluster(at, context)?;
+        let trace = std::mem::take(&mut traced.trace);
+        let mut go_on = |share: f64| {
+            progress.step(at, count, (at as f64 + share) / count.max(1) as f64);
+            !context.stop.requested()
+        };
+        failed.extend(broken(&topology, &trace, away_s, &mut go_on)?);
+        clusters.push(traced);
+    }
+    progress.end();
+    let stopped = context.stop.requested();
+    let output = FailurePlan::new(&topology, &clusters, &failed, (&rates, &prices));
+    let moments = output.moments;
+    let mut header = header(FailurePlan::SCHEMA, context, "");
+    header.partial = stopped;
+    header.warnings = clusters.iter().flat_map(traces::words).collect();
+    keeping.put(Document { header, output }, None)?;
+    match stopped {
+        false => Ok(()),
+        true => Err(Failure::Partial(format!(
+            "stopped: the figures are of {moments} moments of {} clusters of {count}",
+            clusters.len()
+        ))),
+    }
+}
+
+fn broken(
+    topology: &Topology,
+    trace: &Trace,
+    away_s: f64,
+    go_on: &mut dyn FnMut(f64) -> bool,
+) -> Result<Vec<weir_plan::failures::inject::Failed>> {
+    let events = events(trace);
+    let cluster = (topology.machine, topology.machines as usize);
+    let replayed = replay(trace, &events, cluster, &mut |share| go_on(share * REPLAY))?;
+    if replayed.stopped_at.is_some() {
+        return Ok(Vec::new());
+    }
+    let placed = Placed {
+        trace,
+        events: &events,
+        machines: &replayed.machines,
+    };
+    let mut later = |share| go_on(REPLAY + share * (1.0 - REPLAY));
+    Ok(topology.inject(&placed, away_s, &mut later)?)
+}
+
+/// The rates of a file, or those that come with Weir.
+fn rates(args: &Args) -> Result<Rates> {
+    let read = match &args.rates {
+        None => Rates::builtin(),
+        Some(file) => {
+            let text = files::text(file, "file of failure rates", MOST_BYTES)?;
+            Rates::read(&file.display().to_string(), &text)
+        }
+    };
+    read.map_err(|mistakes| Failure::request(mistakes.to_string()))
+}
