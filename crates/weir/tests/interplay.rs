@@ -288,12 +288,13 @@ fn the_latency_of_requests_grows_with_load_and_with_slower_memory() {
 
 #[test]
 fn a_matrix_of_programs_that_is_stopped_goes_on_to_the_same_figures() {
-    let words = "interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --rate 40k --requests 200 --aggressors \
+    let words = "interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --rate 40k --requests 500 --aggressors \
         cxl0:nt_st,cxl0:st,cxl0:ld --format json";
     let place = Place::new();
     let mut child = place.start(words);
-    // Its answers are no figures, so the list of runs does not count them.
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    // Its answers are no figures, so the list of runs does not count them: it has begun, and takes some seconds.
+    place.wait_for_figures(0);
+    std::thread::sleep(std::time::Duration::from_millis(500));
     crate::common::signal(&child, "INT");
     child.wait().unwrap();
     let kept = place.run("runs show last --format json").expect(0).json();
