@@ -6,7 +6,7 @@
 //! | [`event`] | what a program did to its pool, an event a line |
 //! | [`read`] | traces of events, line by line |
 //! | [`platform`] | by which rules stores arrive in the pool |
-//! | [`line`] | one cache line: which of its stores may be missing together |
+//! | [`mod@line`] | one cache line: which of its stores may be missing together |
 //! | [`recovered`] | a state, as recovery reads it |
 //! | [`require`] | requirements that a trace has itself |
 //! | [`checker`] | crash points, their states, and the first that is illegal |
