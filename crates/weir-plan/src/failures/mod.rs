@@ -53,7 +53,7 @@ impl Topology {
     /// Checks what is asked.
     ///
     /// # Errors
-    /// A pool is none of this cluster, or a number is outside its bounds.
+    /// A size of pools does not fit the cluster, or a number is outside its bounds.
     pub fn check(&self) -> Result<(), PlanError> {
         within(
             "--machines",

@@ -155,7 +155,7 @@ pub fn copies(
     let gib = machines * f64::from(topology.machine.memory_mib) * topology.share / f64::from(GIB);
     let copy = |&sockets: &u32| {
         let pools = u64::from(topology.machines / (sockets / SOCKETS).max(1));
-        // A copy on the device of the first is none.
+        // A copy on the same device does not count as a copy.
         let devices = if topology.devices == 1 { pools } else { 0 };
         let price = prices.server_dram * gib + prices.pool_device * devices as f64;
         let a_year = price * rates.life_years.recip();
