@@ -1,6 +1,7 @@
 //! Published figures: the rows that papers print, each with its table, figure or section.
 
 use std::collections::HashSet;
+use std::sync::LazyLock;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -105,13 +106,15 @@ pub struct Paper {
     pub rows: Vec<Published>,
 }
 
-/// The papers that come with Weir.
+/// The papers that come with Weir. They are read once.
 pub fn builtin() -> Vec<Paper> {
-    // A test reads every embedded file without a mistake.
-    FILES
-        .iter()
-        .filter_map(|(file, text)| parse(file, text).ok())
-        .collect()
+    static BUILTIN: LazyLock<Vec<Paper>> = LazyLock::new(|| {
+        // A test reads every embedded file without a mistake.
+        let read = FILES.iter();
+        read.filter_map(|(file, text)| parse(file, text).ok())
+            .collect()
+    });
+    BUILTIN.clone()
 }
 
 /// The rows of all papers that come with Weir, paper by paper.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::sync::LazyLock;
 
 use super::assemble::{Defaults, Definition, assemble};
 use super::embedded;
@@ -23,8 +24,13 @@ pub struct Library {
 }
 
 impl Library {
-    /// The platforms that come with Weir.
+    /// The platforms that come with Weir. They are read once.
     pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Library> = LazyLock::new(Library::read_builtin);
+        BUILTIN.clone()
+    }
+
+    fn read_builtin() -> Self {
         let mut library = Self {
             definitions: BTreeMap::new(),
             sources: BTreeMap::new(),

@@ -1,5 +1,7 @@
 //! The workloads that come with Weir, and files of users.
 
+use std::sync::LazyLock;
+
 use super::{Workload, embedded, read};
 use crate::diagnostic::{Mistakes, closest};
 use crate::toml;
@@ -11,8 +13,13 @@ pub struct Workloads {
 }
 
 impl Workloads {
-    /// Those that come with Weir, by name.
+    /// Those that come with Weir, by name. They are read once; rules and studies ask again and again.
     pub fn builtin() -> Self {
+        static BUILTIN: LazyLock<Workloads> = LazyLock::new(Workloads::read_builtin);
+        BUILTIN.clone()
+    }
+
+    fn read_builtin() -> Self {
         let read = |&(name, text): &(&str, &str)| Self::check(name, text).ok();
         // A test reads every embedded file without a mistake.
         let mut all: Vec<Workload> = embedded::WORKLOADS.iter().filter_map(read).collect();
