@@ -5,18 +5,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-use weir_lab::Outcome as _;
-use weir_model::document::Document;
 use weir_plan::cost::percent;
 use weir_plan::pool::replay::Replayed;
 use weir_plan::pool::split::Predictions;
-use weir_plan::pool::{PoolPlan, Pools, Traced};
+use weir_plan::pool::{Pools, Traced};
 use weir_plan::trace::Trace;
 
 use super::{POOL, prices, traces};
 use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::insight::header;
+use crate::failure::Result;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
 
@@ -119,19 +116,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         .unwrap_or_else(PoisonError::into_inner);
     let done: Vec<(Traced, Replayed)> = done.into_iter().flatten().collect::<Result<_>>()?;
     let (clusters, replayed): (Vec<Traced>, Vec<Replayed>) = done.into_iter().unzip();
-    let stopped = context.stop.requested();
     let output = pools.conclude(&clusters, &replayed, &prices)?;
-    let mut header = header(PoolPlan::SCHEMA, context, "");
-    header.partial = stopped;
-    header.warnings = clusters.iter().flat_map(traces::words).collect();
-    keeping.put(Document { header, output }, None)?;
-    match stopped {
-        false => Ok(()),
-        true => Err(Failure::Partial(format!(
-            "stopped: the figures are of the {} clusters of {count} that were begun, each up to where it was",
-            replayed.len()
-        ))),
-    }
+    let words = format!(
+        "the figures are of the {} clusters of {count} that were begun, each up to where it was",
+        replayed.len()
+    );
+    traces::put(keeping, context, &clusters, output, words)
 }
 
 /// A cluster that was replayed.
