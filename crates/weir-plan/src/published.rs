@@ -12,7 +12,7 @@ use crate::latency::{Build, Latency};
 use crate::packing::{Packing, PackingRow};
 use crate::pool::split::{Predictions, SLOWED};
 use crate::pool::stranding::percentile;
-use crate::pool::{PoolPlan, Pools, Traced};
+use crate::pool::{PoolPlan, Pools, SOCKETS, Traced};
 use crate::prices::Prices;
 use crate::trace::generate::{DAY, Generate, INSENSITIVE, MACHINE, touched_pct};
 
@@ -37,6 +37,9 @@ const BOUGHT: &str = "on generated clusters; the paper does not say how memory i
 const PROGRAMS: &str =
     "needs the paper's programs; `weir plan insensitive` marks those of a population";
 const SPANNING: &str = "needs VMs on sockets: the replay places them on machines";
+const PORTS: &str =
+    "a device with a port for each of 16 sockets (Pond, Figure 6), and two sockets a host";
+const SHARED: &str = "two sets for each server (VMD-007); what shared sets save depends on the load of the rack, which is not stated";
 const RELEASES: &str = "needs a history of releases by the second at a pool that has no slice left";
 const GOOGLE: &str = "needs the Google trace of 2019, which is not here";
 const MARKED: &str = "the mispredictions of the replay were set so that it is near";
@@ -56,6 +59,7 @@ pub fn rules() -> Vec<Rule> {
     let mut rules = latency();
     rules.extend(cost());
     rules.extend(loop_of_loads());
+    rules.extend(racks());
     rules.extend(traces());
     rules.extend(crate::predict::published::rules());
     rules.extend(unanswered());
@@ -173,6 +177,18 @@ fn loop_of_loads() -> Vec<Rule> {
         Rule::identity("AGP-049", figure("B", || Ok(2.0 * CYCLES))),
         Rule::identity("AGP-050", figure("lines", || Ok(2.0 * CYCLES / LINE))),
         Rule::identity("AGP-016", figure("ns", || Ok(Nanos(256.0 / 62.0).get()))),
+    ]
+}
+
+/// Hosts and power of a rack (Memory disaggregation: why now and what are the challenges, sections 2.3 and 3).
+fn racks() -> Vec<Rule> {
+    let hosts = figure("hosts", || {
+        let most = (SOCKETS..=64).take_while(|sockets| !Build::of(*sockets).switch);
+        Ok(f64::from(most.last().unwrap_or(0) / SOCKETS))
+    });
+    vec![
+        Rule::identity("VMD-005b", hosts).noting(PORTS),
+        Rule::identity("VMD-006", figure("sets", || Ok(40.0 * 2.0))).noting(SHARED),
     ]
 }
 
