@@ -7,6 +7,7 @@
 //! | [`split`] | what of a VM goes to the pool, by policy |
 //! | [`events`] | when VMs arrive and leave |
 //! | [`mod@replay`] | VMs on whole machines, and stranded memory |
+//! | [`seats`] | on which socket of a machine a VM is |
 //! | [`room`] | what is free of machines and pools |
 //! | [`provision`] | the least memory with which VMs find room |
 //! | [`needs`] | what each policy needs |
@@ -23,6 +24,7 @@ pub mod owners;
 pub mod provision;
 pub mod replay;
 pub mod room;
+pub mod seats;
 pub mod slices;
 pub mod split;
 pub mod stranding;
@@ -172,6 +174,9 @@ impl Pools {
             }
         }
         let sum = |of: fn(&Replayed) -> u64| replayed.iter().map(of).sum();
+        let apart = replayed.iter().fold((0.0, 0.0), |sum, replayed| {
+            (sum.0 + replayed.apart.0, sum.1 + replayed.apart.1)
+        });
         let days: Vec<_> = replayed
             .iter()
             .flat_map(|replayed| replayed.days.iter().copied())
@@ -192,6 +197,8 @@ impl Pools {
             events: sum(|replayed| replayed.events),
             placed: sum(|replayed| replayed.placed),
             refused: sum(|replayed| replayed.refused),
+            spanning: sum(|replayed| replayed.spanning),
+            apart_pct: 100.0 * apart.0 / f64::max(apart.1, 1.0),
         })
     }
 }
