@@ -3,6 +3,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`free`] | what is free of machines, and the fullest one with room |
 //! | [`cluster`] | machines, and where a VM is placed |
 //! | [`split`] | what of a VM goes to the pool, by policy |
 //! | [`events`] | when VMs arrive and leave |
@@ -18,6 +19,7 @@
 
 pub mod cluster;
 pub mod events;
+pub mod free;
 pub mod needs;
 mod outcome;
 pub mod owners;
