@@ -266,3 +266,27 @@ fn classes_of_memory_are_compared_and_a_fault_slows_remote_swap_alone() {
         .run("plan failures --classes --fault 2s")
         .refuses(2, &["0 ns to 1 s"]);
 }
+
+#[test]
+fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
+    let words = "plan pool --clusters 6 --machines 16 --days 10 --format json";
+    let savings = |json: serde_json::Value| (json["savings"].clone(), json["days"].clone());
+    let (place, fresh) = (Place::new(), Place::new());
+    let mut child = place.start(words);
+    place.wait_for_figures(0);
+    crate::common::signal(&child, "KILL");
+    child.wait().unwrap();
+    let again = place.run(words).expect(0);
+    let known: u32 = (again.err().split(' ').find_map(|word| word.parse().ok()))
+        .unwrap_or_else(|| panic!("{}", again.err()));
+    assert!((1..=6).contains(&known) && again.err().contains("of 6 clusters were replayed"));
+    assert_eq!(
+        savings(again.json()),
+        savings(fresh.run(words).expect(0).json())
+    );
+    // Another price asks for no other replay, and another seed does.
+    let dear = place.run(format!("{words} --pool-price 50%")).expect(0);
+    assert!(dear.err().contains("6 of 6 clusters"), "{}", dear.err());
+    let other = place.run("plan pool --clusters 1 --machines 16 --days 10 --seed 9");
+    assert!(!other.expect(0).err().contains("were replayed"));
+}

@@ -1,5 +1,7 @@
 //! Replays a trace on whole machines: places VMs, and integrates what is stranded.
 
+use serde::{Deserialize, Serialize};
+
 use super::cluster::Cluster;
 use super::events::Event;
 use super::needs::Needs;
@@ -15,7 +17,7 @@ const LOOK: usize = 1 << 16;
 pub const NOWHERE: u32 = u32::MAX;
 
 /// One day of a cluster.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Day {
     /// The day, from 0.
     pub day: u32,
@@ -30,7 +32,7 @@ pub struct Day {
 }
 
 /// A trace that was replayed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     /// VMs that were placed.
     pub placed: u64,

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use serde::{Deserialize, Serialize};
+
 use super::free::Free;
 use super::provision::Placed;
 use super::replay::conserved;
@@ -20,7 +22,7 @@ weir_model::named! {
 }
 
 /// Memory of equal machines and pools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Of a machine, in MiB.
     pub local_mib: u64,
