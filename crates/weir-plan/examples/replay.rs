@@ -1,4 +1,9 @@
-//! Events in a second that a replay places, and the most memory that it takes: `replay MACHINES DAYS`.
+//! Events in a second that a replay places, and the most memory that it takes.
+//!
+//! ```text
+//! cargo run --release -p weir-plan --example replay -- 1000 75
+//! ```
+//! The numbers are machines and days of a generated cluster.
 
 use std::fs;
 use std::time::Instant;
