@@ -47,6 +47,10 @@ const FILES: &[(&str, &str)] = &[
         "against-pooling.toml",
         include_str!("../../../published/against-pooling.toml"),
     ),
+    (
+        "vmware-disagg.toml",
+        include_str!("../../../published/vmware-disagg.toml"),
+    ),
 ];
 
 crate::named! {

@@ -12,7 +12,7 @@ use crate::latency::{Build, Latency};
 use crate::packing::{Packing, PackingRow};
 use crate::pool::split::{Predictions, SLOWED};
 use crate::pool::stranding::percentile;
-use crate::pool::{PoolPlan, Pools, Traced};
+use crate::pool::{PoolPlan, Pools, SOCKETS, Traced};
 use crate::prices::Prices;
 use crate::trace::generate::{DAY, Generate, INSENSITIVE, MACHINE, touched_pct};
 
@@ -36,7 +36,10 @@ const BOUGHT: &str = "on generated clusters; the paper does not say how memory i
      larger figure, most of which needs no pool";
 const PROGRAMS: &str =
     "needs the paper's programs; `weir plan insensitive` marks those of a population";
-const SPANNING: &str = "needs VMs on sockets: the replay places them on machines";
+const SPANNING: &str = "on generated clusters; the machine is chosen before the socket, as without sockets, and a VM of 256 GiB is larger than a socket";
+const PORTS: &str =
+    "a device with a port for each of 16 sockets (Pond, Figure 6), and two sockets a host";
+const SHARED: &str = "two sets for each server (VMD-007); what shared sets save depends on the load of the rack, which is not stated";
 const RELEASES: &str = "needs a history of releases by the second at a pool that has no slice left";
 const GOOGLE: &str = "needs the Google trace of 2019, which is not here";
 const MARKED: &str = "the mispredictions of the replay were set so that it is near";
@@ -56,6 +59,7 @@ pub fn rules() -> Vec<Rule> {
     let mut rules = latency();
     rules.extend(cost());
     rules.extend(loop_of_loads());
+    rules.extend(racks());
     rules.extend(traces());
     rules.extend(crate::predict::published::rules());
     rules.extend(unanswered());
@@ -176,6 +180,18 @@ fn loop_of_loads() -> Vec<Rule> {
     ]
 }
 
+/// Hosts and power of a rack (Memory disaggregation: why now and what are the challenges, sections 2.3 and 3).
+fn racks() -> Vec<Rule> {
+    let hosts = figure("hosts", || {
+        let most = (SOCKETS..=64).take_while(|sockets| !Build::of(*sockets).switch);
+        Ok(f64::from(most.last().unwrap_or(0) / SOCKETS))
+    });
+    vec![
+        Rule::identity("VMD-005b", hosts).noting(PORTS),
+        Rule::identity("VMD-006", figure("sets", || Ok(40.0 * 2.0))).noting(SHARED),
+    ]
+}
+
 /// Generated clusters, replayed and packed once.
 struct Generated {
     plan: PoolPlan,
@@ -279,7 +295,14 @@ fn traces() -> Vec<Rule> {
         })
     };
     let p95 = figure("%", || stranded(85.0, 100.0, |days| percentile(days, 0.95)));
+    let plan = |of: fn(&PoolPlan) -> f64| figure("%", move || Ok(of(&generated()?.plan)));
     vec![
+        Rule::predicted(
+            "PON-031",
+            plan(|plan| 100.0 * plan.spanning as f64 / plan.placed.max(1) as f64),
+        )
+        .noting(SPANNING),
+        Rule::predicted("PON-032", plan(|plan| plan.apart_pct)).noting(SPANNING),
         Rule::identity("PON-020", untouched)
             .noting("the generator has the untouched memory of PON-021 and PON-087"),
         Rule::identity("PON-023", mean(72.5, 77.5)).noting(STRANDED),
@@ -322,7 +345,6 @@ fn stranded(from: f64, to: f64, of: impl Fn(&[f64]) -> f64) -> Result<f64, Strin
 fn unanswered() -> Vec<Rule> {
     let reasons = [
         (&["PON-083"][..], PROGRAMS),
-        (&["PON-031", "PON-032"], SPANNING),
         (&["PON-099"], RELEASES),
         (&["AGP-007", "AGP-053", "AGP-054a", "AGP-056"], GOOGLE),
     ];

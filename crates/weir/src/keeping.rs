@@ -3,7 +3,9 @@
 use std::path::Path;
 use std::time::Instant;
 
+use anyhow::Context as _;
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 use weir_lab::Outcome;
 use weir_model::document::{Document, Header};
 
@@ -20,6 +22,8 @@ pub struct Keeping<'a> {
     verb: &'static str,
     store: Store,
     began: Instant,
+    /// The run, once it has kept an answer.
+    run: Option<RunId>,
 }
 
 impl<'a> Keeping<'a> {
@@ -34,7 +38,31 @@ impl<'a> Keeping<'a> {
             verb,
             store,
             began: Instant::now(),
+            run: None,
         })
+    }
+
+    /// What this run or an earlier one kept under an address.
+    pub fn recall<A: DeserializeOwned>(&self, address: &str) -> Option<A> {
+        // What cannot be read is found again.
+        let body = self.store.recall(address, None).ok()??;
+        serde_json::from_str(&body).ok()
+    }
+
+    /// Keeps a part of the work, so that it is not done again should this run be killed.
+    ///
+    /// # Errors
+    /// The store does not take it.
+    pub fn keep(&mut self, header: &Header, address: &str, part: &impl Serialize) -> Result<()> {
+        let run = match self.run {
+            Some(run) => run,
+            None => self
+                .store
+                .begin(&new_run(self.context, self.verb, header, 0)?)?,
+        };
+        self.run = Some(run);
+        let body = serde_json::to_string(part).context("cannot keep a part of the run")?;
+        Ok(self.store.keep(run, self.verb, address, &body)?)
     }
 
     /// Prints what was found without a lab, or writes it into a file, and keeps it.
@@ -54,8 +82,13 @@ impl<'a> Keeping<'a> {
     }
 
     fn add(&mut self, header: &Header, document: &impl Serialize, list: &str) -> Result<RunId> {
-        let run = new_run(self.context, self.verb, header, 0)?;
-        let run = self.store.begin(&run)?;
+        let run = match self.run {
+            Some(run) => run,
+            None => {
+                let run = new_run(self.context, self.verb, header, 0)?;
+                self.store.begin(&run)?
+            }
+        };
         self.store.settle(run, document, list)?;
         let state = match header.partial {
             true => RunState::Partial,

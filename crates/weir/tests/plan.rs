@@ -220,3 +220,73 @@ fn failures_of_optional_memory_kill_nobody_and_wrong_topologies_are_refused() {
         .run("plan failures --rates none.toml")
         .refuses(2, &["`dimm.a_year`", "none.toml:"]);
 }
+
+#[test]
+fn classes_of_memory_are_compared_and_a_fault_slows_remote_swap_alone() {
+    let place = Place::new();
+    let small = "plan failures --machines 8 --days 3 --pools 8 --moments 20 --format json";
+    let classes = |words: &str| {
+        let json = place.run(format!("{small} {words}")).expect(0).json();
+        rows(&json, "classes").clone()
+    };
+    let (all, slow) = (
+        classes("--classes --share 50%"),
+        classes("--classes --share 50% --fault 20us"),
+    );
+    let names: Vec<&str> = all
+        .iter()
+        .map(|row| row["class"].as_str().unwrap())
+        .collect();
+    let expected = [
+        "local only",
+        "targeted pool",
+        "transparent",
+        "spill",
+        "remote swap",
+    ];
+    assert_eq!(names, expected);
+    let of = |row: &serde_json::Value, key: &str| row[key].as_f64().unwrap();
+    let (local, pool, open) = (&all[0], &all[1], &all[2]);
+    assert_eq!(
+        (of(local, "times_local"), of(local, "killed_total")),
+        (1.0, 0.0)
+    );
+    assert!(of(pool, "pooled_pct") > 0.0 && of(pool, "killed_total") >= of(pool, "killed_partial"));
+    assert!(of(open, "saved_pct") >= 0.0);
+    assert_eq!(all[..4], slow[..4]);
+    assert!(of(&slow[4], "load") >= of(&all[4], "load"));
+    let told = classes("--classes --share 50% --optional 100%");
+    assert_eq!(
+        (of(&told[1], "killed_total"), of(&told[1], "told_total")),
+        (0.0, of(pool, "killed_total"))
+    );
+    let json = place.run(small).expect(0).json();
+    assert!(json.get("classes").is_none());
+    place
+        .run("plan failures --classes --fault 2s")
+        .refuses(2, &["0 ns to 1 s"]);
+}
+
+#[test]
+fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
+    let words = "plan pool --clusters 6 --machines 16 --days 10 --format json";
+    let savings = |json: serde_json::Value| (json["savings"].clone(), json["days"].clone());
+    let (place, fresh) = (Place::new(), Place::new());
+    let mut child = place.start(words);
+    place.wait_for_figures(0);
+    crate::common::signal(&child, "KILL");
+    child.wait().unwrap();
+    let again = place.run(words).expect(0);
+    let known: u32 = (again.err().split(' ').find_map(|word| word.parse().ok()))
+        .unwrap_or_else(|| panic!("{}", again.err()));
+    assert!((1..=6).contains(&known) && again.err().contains("of 6 clusters were replayed"));
+    assert_eq!(
+        savings(again.json()),
+        savings(fresh.run(words).expect(0).json())
+    );
+    // Another price asks for no other replay, and another seed does.
+    let dear = place.run(format!("{words} --pool-price 50%")).expect(0);
+    assert!(dear.err().contains("6 of 6 clusters"), "{}", dear.err());
+    let other = place.run("plan pool --clusters 1 --machines 16 --days 10 --seed 9");
+    assert!(!other.expect(0).err().contains("were replayed"));
+}

@@ -1,6 +1,8 @@
 //! Failures at random moments of a replayed trace: which VMs are killed, which are told, and which are started again.
 
 use std::collections::BTreeSet;
+use std::iter::Peekable;
+use std::slice;
 
 use super::Topology;
 use super::part::{Broken, Fate, Part, Running};
@@ -53,6 +55,32 @@ pub struct Placed<'t> {
     pub machines: &'t [u32],
 }
 
+/// The VMs that are there while time passes.
+pub(super) struct Alive<'e> {
+    /// Those that are there.
+    pub(super) vms: BTreeSet<u32>,
+    later: Peekable<slice::Iter<'e, Event>>,
+}
+
+impl<'e> Alive<'e> {
+    pub(super) fn new(events: &'e [Event]) -> Self {
+        Self {
+            vms: BTreeSet::new(),
+            later: events.iter().peekable(),
+        }
+    }
+
+    /// Time passes, up to and with this second.
+    pub(super) fn advance(&mut self, moment: u32) {
+        while let Some(event) = self.later.next_if(|event| event.time <= moment) {
+            match event.arrives {
+                true => self.vms.insert(event.vm),
+                false => self.vms.remove(&event.vm),
+            };
+        }
+    }
+}
+
 impl Topology {
     /// Breaks one part of each kind at each moment, for pools of each size. The same part of the cluster breaks whatever
     /// the size of pools. `manager_s` is how long a manager is away. `go_on` is told the share that is done, and
@@ -67,26 +95,17 @@ impl Topology {
         go_on: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Vec<Failed>, PlanError> {
         let mut random = Random::new(self.seed ^ 0x62_72_65_61_6b);
-        let end = f64::from(placed.trace.last_arrival()) + 1.0;
-        let mut moments: Vec<u32> = (0..self.moments)
-            .map(|_| (random.share() * end) as u32)
-            .collect();
-        moments.sort_unstable();
-        let (mut events, mut alive) = (placed.events.iter().peekable(), BTreeSet::new());
+        let moments = self.moments(placed.trace, &mut random);
+        let mut alive = Alive::new(placed.events);
         let mut failed = Vec::new();
         for (done, &moment) in moments.iter().enumerate() {
             if !go_on(done as f64 / moments.len() as f64) {
                 break;
             }
-            while let Some(event) = events.next_if(|event| event.time <= moment) {
-                match event.arrives {
-                    true => alive.insert(event.vm),
-                    false => alive.remove(&event.vm),
-                };
-            }
-            let running = self.running(placed, alive.iter().copied());
+            alive.advance(moment);
+            let running = self.running(placed, alive.vms.iter().copied());
             let late = (f64::from(moment) + manager_s) as u32;
-            let arriving = (events.clone())
+            let arriving = (alive.later.clone())
                 .take_while(|event| event.time <= late)
                 .filter(|event| event.arrives)
                 .map(|event| event.vm);
@@ -111,6 +130,15 @@ impl Topology {
             }
         }
         Ok(failed)
+    }
+
+    /// Random moments of a trace, in their order.
+    pub(super) fn moments(&self, trace: &Trace, random: &mut Random) -> Vec<u32> {
+        let end = f64::from(trace.last_arrival()) + 1.0;
+        let moments = (0..self.moments).map(|_| (random.share() * end) as u32);
+        let mut moments: Vec<u32> = moments.collect();
+        moments.sort_unstable();
+        moments
     }
 
     fn running(&self, placed: &Placed<'_>, vms: impl Iterator<Item = u32>) -> Vec<Running> {

@@ -7,9 +7,13 @@
 //! | [`inject`] | failures at random moments of a replayed trace; VMs that are started again |
 //! | [`rates`] | how often parts fail, with source |
 //! | [`mod@tally`] | VMs and hours over all moments |
+//! | [`classes`] | memory by classes of allocation: what each needs, and loses with a pool |
+//! | [`compared`] | the classes side by side, and how long a load takes |
 //!
 //! Each failure happens alone: the trace goes on as if it had not been.
 
+pub mod classes;
+pub mod compared;
 pub mod inject;
 mod outcome;
 pub mod part;

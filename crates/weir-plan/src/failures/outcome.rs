@@ -6,6 +6,8 @@ use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 
 use super::Topology;
+use super::classes::Class;
+use super::compared::ClassRow;
 use super::inject::Failed;
 use super::part::Part;
 use super::rates::{Rate, Rates};
@@ -21,6 +23,9 @@ pub struct FailurePlan {
     pub failures: Vec<PartFailure>,
     /// What second copies of the pools' memory cost and save.
     pub copies: Vec<SecondCopy>,
+    /// Classes by which memory may be allocated, where they were asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassRow>,
     /// How often parts fail.
     pub rates: Vec<Rate>,
     /// The prices.
@@ -64,6 +69,7 @@ impl FailurePlan {
         Self {
             copies: tally::copies(topology, &failures, rates, prices),
             failures,
+            classes: Vec::new(),
             rates: rates.list.clone(),
             prices: prices.list.clone(),
             problems: clusters
@@ -87,6 +93,48 @@ impl FailurePlan {
     pub fn failure(&self, part: Part, sockets: u32) -> Option<&PartFailure> {
         let mut rows = self.failures.iter();
         rows.find(|row| row.part == part.name() && row.sockets == sockets)
+    }
+
+    /// What classes of memory save, cost and lose, with pools of a size.
+    fn of_classes(&self, sockets: u32) -> Vec<Verdict> {
+        let row = |class: Class, sockets| {
+            let mut rows = self.classes.iter();
+            rows.find(|row| row.class == class.name() && row.sockets == sockets)
+        };
+        let (Some(local), Some(open), Some(swap)) = (
+            row(Class::Local, 0),
+            row(Class::Transparent, sockets),
+            row(Class::Swap, sockets),
+        ) else {
+            return Vec::new();
+        };
+        let text = format!(
+            "{:.1} % of memory with pools of {sockets} sockets; a load takes {:.2} times as long as from local memory where pages \
+             that are touched are spread evenly ({:.2} where what is never touched is in the pool first), by remote swap {:.1} times ({:.1}); the \
+             loss of a pool hits {:.1} VMs, and none where all memory is local",
+            open.saved_pct,
+            open.times_local,
+            open.times_local_cold,
+            swap.times_local,
+            swap.times_local_cold,
+            open.killed_total + open.told_total.unwrap_or(0.0)
+        );
+        let mut notes = vec![Verdict::new(
+            Severity::Note,
+            "transparent allocation saves",
+            text,
+        )];
+        if local.clusters < self.clusters {
+            notes.push(Verdict::new(
+                Severity::Doubt,
+                "classes",
+                format!(
+                    "they are of {} clusters of {}; in the others VMs find no room on machines as they are",
+                    local.clusters, self.clusters
+                ),
+            ));
+        }
+        notes
     }
 
     /// VM-hours lost in a year by parts of pools of a size, or of none where that is 0: by the rates, and with the lowest
@@ -156,6 +204,7 @@ impl Outcome for FailurePlan {
             );
             notes.push(note("a second copy of the pools' memory costs", text));
         }
+        notes.extend(self.of_classes(largest));
         notes
     }
 
@@ -180,6 +229,18 @@ impl Outcome for FailurePlan {
             col("vm_hours").head("VM-h saved").places(1),
             col("of_hour").head("USD/VM-h").places(0).empty("none"),
         ];
+        let classes = vec![
+            col("class"),
+            col("sockets"),
+            col("saved_pct").head("saved").signed(),
+            col("pooled_pct").head("in pool"),
+            col("times_local").head("x local").places(2),
+            col("times_local_cold").head("cold").places(2),
+            col("killed_partial").head("device").places(1),
+            col("killed_total").head("all").places(1),
+            col("told_partial").head("tells").places(1).if_any(),
+            col("told_total").head("all tell").places(1).if_any(),
+        ];
         let rates = vec![
             col("part"),
             col("rate_pct").head("a year"),
@@ -201,6 +262,11 @@ impl Outcome for FailurePlan {
                 failures,
             ),
             View::table("copies", "A second copy of the pools' memory", copies),
+            View::table(
+                "classes",
+                "Classes of memory: load time, and VMs killed with a device or a pool",
+                classes,
+            ),
             View::table("rates", "How often parts fail", rates),
             View::table("problems", "Lines with problems", problems),
             bars(

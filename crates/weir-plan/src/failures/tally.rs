@@ -179,6 +179,7 @@ pub fn copies(
     }
 }
 
-fn words(sockets: u32) -> String {
+/// The size of a pool in words.
+pub(super) fn words(sockets: u32) -> String {
     format!("{sockets} sockets")
 }

@@ -1,13 +1,13 @@
 //! Machines of a cluster, and where a VM is placed: best fit over cores and memory.
 
+use super::free::Free;
 use crate::trace::{Machine, Vm};
 
 /// A cluster of equal machines.
 #[derive(Debug, Clone)]
 pub struct Cluster {
     machine: Machine,
-    free_cores: Vec<u32>,
-    free_memory: Vec<u32>,
+    free: Free,
     /// Cores below which a machine rents nothing more.
     smallest: u32,
     used_cores: u64,
@@ -17,10 +17,10 @@ pub struct Cluster {
 impl Cluster {
     /// Empty machines; `smallest` is the VM with the fewest cores, in thousandths.
     pub fn new(machine: Machine, machines: usize, smallest: u32) -> Self {
+        let whole = (machine.millicores.into(), machine.memory_mib.into());
         Self {
             machine,
-            free_cores: vec![machine.millicores; machines],
-            free_memory: vec![machine.memory_mib; machines],
+            free: Free::new(whole, machines),
             smallest,
             used_cores: 0,
             stranded: 0,
@@ -30,64 +30,47 @@ impl Cluster {
     /// The fullest machine that has room: the one with the least sum of what is left of cores and of memory, each as a
     /// share of the machine. Of equals the first.
     pub fn best_fit(&self, vm: &Vm) -> Option<usize> {
-        // Shares with one denominator, so that whole numbers are compared.
-        let (cores, memory) = (
-            u64::from(self.machine.millicores),
-            u64::from(self.machine.memory_mib),
-        );
-        let mut best: Option<(u64, usize)> = None;
-        for (at, (&free_cores, &free_memory)) in
-            self.free_cores.iter().zip(&self.free_memory).enumerate()
-        {
-            if free_cores < vm.millicores || free_memory < vm.memory_mib {
-                continue;
-            }
-            let left = u64::from(free_cores) * memory + u64::from(free_memory) * cores;
-            if best.is_none_or(|(least, _)| left < least) {
-                best = Some((left, at));
-            }
-        }
-        best.map(|(_, at)| at)
+        let least = (vm.millicores.into(), vm.memory_mib.into());
+        self.free.fullest(least, |_, _| true)
     }
 
     /// Puts a VM onto a machine that has room.
     pub fn add(&mut self, at: usize, vm: &Vm) {
-        self.change(at, |cores, memory| {
-            (cores - vm.millicores, memory - vm.memory_mib)
-        });
+        let (cores, memory) = self.free.of(at);
+        let (less, taken) = (u64::from(vm.millicores), u64::from(vm.memory_mib));
+        self.change(at, (cores - less, memory - taken));
     }
 
     /// Takes a VM of this size from the machine that it is on.
     pub fn remove(&mut self, at: usize, millicores: u32, memory_mib: u32) {
-        self.change(at, |cores, memory| {
-            (cores + millicores, memory + memory_mib)
-        });
+        let (cores, memory) = self.free.of(at);
+        let (more, given) = (u64::from(millicores), u64::from(memory_mib));
+        self.change(at, (cores + more, memory + given));
     }
 
-    fn change(&mut self, at: usize, change: impl FnOnce(u32, u32) -> (u32, u32)) {
-        let before = (self.free_cores[at], self.stranded_at(at));
-        let (cores, memory) = change(before.0, self.free_memory[at]);
-        (self.free_cores[at], self.free_memory[at]) = (cores, memory);
-        self.used_cores = self.used_cores + u64::from(before.0) - u64::from(cores);
-        self.stranded = self.stranded - before.1 + self.stranded_at(at);
+    fn change(&mut self, at: usize, now: (u64, u64)) {
+        let before = self.free.of(at);
+        self.free.set(at, now);
+        self.used_cores = self.used_cores + before.0 - now.0;
+        self.stranded = self.stranded - self.strands(before) + self.strands(now);
     }
 
     /// Memory that is free and cannot be rented, since the cores are.
-    fn stranded_at(&self, at: usize) -> u64 {
-        match self.free_cores[at] < self.smallest {
-            true => u64::from(self.free_memory[at]),
+    fn strands(&self, (cores, memory): (u64, u64)) -> u64 {
+        match cores < u64::from(self.smallest) {
+            true => memory,
             false => 0,
         }
     }
 
     /// How many machines there are.
     pub fn machines(&self) -> usize {
-        self.free_cores.len()
+        self.free.machines()
     }
 
     /// Memory in use on a machine, in MiB.
     pub fn used_memory(&self, at: usize) -> u32 {
-        self.machine.memory_mib - self.free_memory[at]
+        self.machine.memory_mib - self.free.of(at).1 as u32
     }
 
     /// Share of all cores that are rented.

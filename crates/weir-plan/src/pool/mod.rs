@@ -3,10 +3,12 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`free`] | what is free of machines, and the fullest one with room |
 //! | [`cluster`] | machines, and where a VM is placed |
 //! | [`split`] | what of a VM goes to the pool, by policy |
 //! | [`events`] | when VMs arrive and leave |
 //! | [`mod@replay`] | VMs on whole machines, and stranded memory |
+//! | [`seats`] | on which socket of a machine a VM is |
 //! | [`room`] | what is free of machines and pools |
 //! | [`provision`] | the least memory with which VMs find room |
 //! | [`needs`] | what each policy needs |
@@ -17,12 +19,14 @@
 
 pub mod cluster;
 pub mod events;
+pub mod free;
 pub mod needs;
 mod outcome;
 pub mod owners;
 pub mod provision;
 pub mod replay;
 pub mod room;
+pub mod seats;
 pub mod slices;
 pub mod split;
 pub mod stranding;
@@ -42,6 +46,9 @@ use verdict::Terms;
 
 /// Sockets of a machine.
 pub const SOCKETS: u32 = 2;
+/// The version of the replay: it changes where a replay of the same trace finds something else, so that what is kept of the
+/// former is not taken for it.
+const REPLAY: u32 = 1;
 /// Moments of a trace at which the packing bound is taken.
 const SNAPSHOTS: u32 = 4;
 
@@ -133,6 +140,33 @@ impl Pools {
         policies
     }
 
+    /// What the replay of a trace depends on, hashed: prices are left out, as they come later.
+    pub fn address(&self, trace: &Trace) -> String {
+        let Self {
+            sockets,
+            machines,
+            machine,
+            fixed,
+            predictions,
+            release_ms,
+            seed,
+            price_ratio: _,
+        } = self;
+        let asked = format!(
+            "replay {REPLAY}\n{sockets:?}\n{machines}\n{machine:?}\n{fixed:?}\n{predictions:?}\n{release_ms}\n{seed}\n{}\n",
+            trace.len()
+        );
+        // 128-bit FNV-1a.
+        let bytes = asked.into_bytes().into_iter().chain(trace.bytes());
+        let hash = bytes.fold(
+            0x6c62_272e_07bb_0142_62b8_2175_6295_c58d_u128,
+            |hash, byte| {
+                (hash ^ u128::from(byte)).wrapping_mul(0x0000_0000_0100_0000_0000_0000_0000_013b)
+            },
+        );
+        format!("{hash:032x}")
+    }
+
     /// What all clusters together say.
     ///
     /// # Errors
@@ -172,6 +206,9 @@ impl Pools {
             }
         }
         let sum = |of: fn(&Replayed) -> u64| replayed.iter().map(of).sum();
+        let apart = replayed.iter().fold((0.0, 0.0), |sum, replayed| {
+            (sum.0 + replayed.apart.0, sum.1 + replayed.apart.1)
+        });
         let days: Vec<_> = replayed
             .iter()
             .flat_map(|replayed| replayed.days.iter().copied())
@@ -192,6 +229,122 @@ impl Pools {
             events: sum(|replayed| replayed.events),
             placed: sum(|replayed| replayed.placed),
             refused: sum(|replayed| replayed.refused),
+            spanning: sum(|replayed| replayed.spanning),
+            apart_pct: 100.0 * apart.0 / f64::max(apart.1, 1.0),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Vm;
+    use crate::trace::generate::{Generate, MACHINE};
+
+    #[test]
+    fn an_address_depends_on_all_that_a_replay_depends_on() {
+        let generate = Generate {
+            machines: 2,
+            days: 1.0,
+            ..Generate::default()
+        };
+        let trace = generate.run().unwrap();
+        let pools = Pools {
+            sockets: vec![8],
+            machines: 2,
+            machine: MACHINE,
+            fixed: vec![0.5],
+            predictions: Predictions::default(),
+            release_ms: 100,
+            price_ratio: 1.0,
+            seed: 1,
+        };
+        let dear = Pools {
+            price_ratio: 2.0,
+            ..pools.clone()
+        };
+        assert_eq!(pools.address(&trace), dear.address(&trace));
+        let mut others = vec![
+            Pools {
+                sockets: vec![8, 16],
+                ..pools.clone()
+            },
+            Pools {
+                machines: 3,
+                ..pools.clone()
+            },
+            Pools {
+                machine: Machine {
+                    millicores: 1,
+                    ..MACHINE
+                },
+                ..pools.clone()
+            },
+            Pools {
+                fixed: vec![0.4],
+                ..pools.clone()
+            },
+            Pools {
+                release_ms: 10,
+                ..pools.clone()
+            },
+            Pools {
+                seed: 2,
+                ..pools.clone()
+            },
+        ];
+        let predictions = Predictions {
+            marked: 0.2,
+            ..Predictions::default()
+        };
+        others.push(Pools {
+            predictions,
+            ..pools.clone()
+        });
+        let mut addresses: Vec<String> = others.iter().map(|one| one.address(&trace)).collect();
+        let first = trace.get(0).unwrap();
+        for changed in [
+            Vm {
+                arrival: first.arrival + 1,
+                ..first
+            },
+            Vm {
+                departure: first.departure - 1,
+                ..first
+            },
+            Vm {
+                millicores: 7,
+                ..first
+            },
+            Vm {
+                memory_mib: 7,
+                ..first
+            },
+            Vm {
+                customer: first.customer + 1,
+                ..first
+            },
+            Vm {
+                kind: first.kind + 1,
+                ..first
+            },
+            Vm {
+                touched_pct: 101,
+                ..first
+            },
+            Vm {
+                insensitive: first.insensitive.map(|is| !is),
+                ..first
+            },
+        ] {
+            let mut other = Trace::default();
+            other.push(changed);
+            trace.vms().skip(1).for_each(|vm| other.push(vm));
+            addresses.push(pools.address(&other));
+        }
+        addresses.push(pools.address(&trace));
+        addresses.sort_unstable();
+        addresses.dedup();
+        assert_eq!(addresses.len(), 16);
     }
 }

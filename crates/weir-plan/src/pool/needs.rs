@@ -1,5 +1,7 @@
 //! What each policy needs of a cluster: memory to buy, memory in the pool, VMs that are slower.
 
+use serde::{Deserialize, Serialize};
+
 use super::events::events;
 use super::provision::Placed;
 use super::replay::{NOWHERE, Replayed, replay};
@@ -10,7 +12,7 @@ use crate::PlanError;
 use crate::trace::{GIB, Trace};
 
 /// What one policy needs with pools of one size.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Need {
     /// The least memory where local memory is filled first.
     pub least: Memory,
@@ -26,7 +28,7 @@ pub struct Need {
 }
 
 /// What a cluster needs.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Needs {
     /// Memory of a machine without a pool, in MiB; `None` where whole machines are too small.
     pub without: Option<u64>,

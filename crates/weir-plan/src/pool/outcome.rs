@@ -41,6 +41,12 @@ pub struct PoolPlan {
     pub placed: u64,
     /// VMs for which no machine had room.
     pub refused: u64,
+    /// Placed VMs that span two sockets, as no socket of their machine had room.
+    #[serde(default)]
+    pub spanning: u64,
+    /// Mean share of the memory in use that is on another socket than its VM's cores.
+    #[serde(default)]
+    pub apart_pct: f64,
 }
 
 impl PoolPlan {
@@ -106,6 +112,14 @@ impl Outcome for PoolPlan {
                 difference(best, gain, &self.stranding),
             ));
         }
+        if self.spanning > 0 {
+            let text = format!(
+                "{:.1} % of the VMs when they are placed; {:.2} % of the memory in use is on another socket than the cores of its VM",
+                100.0 * self.spanning as f64 / self.placed.max(1) as f64,
+                self.apart_pct
+            );
+            notes.push(note("both sockets of a machine are used by", text));
+        }
         let seen = (self.placed + self.refused).max(1);
         if self.refused as f64 > REFUSED * seen as f64 {
             let text = format!(
@@ -135,6 +149,7 @@ impl Outcome for PoolPlan {
             col("mean_pct").head("stranded"),
             col("p5_pct").head("p5"),
             col("p95_pct").head("p95"),
+            col("spanning_pct").head("span sockets").places(1),
         ];
         let packings = vec![
             col("machine").head("snapshot"),

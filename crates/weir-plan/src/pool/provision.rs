@@ -31,6 +31,8 @@ pub struct Run {
     pub peak: u64,
     /// Slices that each VM got.
     pub got: Vec<u32>,
+    /// The machine of each VM, or [`NOWHERE`].
+    pub machines: Vec<u32>,
 }
 
 /// A trace that was placed on whole machines.
@@ -204,9 +206,9 @@ impl Placed<'_> {
         let mut room = Room::new(self, memory);
         let mut run = Run {
             got: vec![0; slices.len()],
+            machines: vec![NOWHERE; slices.len()],
             ..Run::default()
         };
-        let mut at = vec![NOWHERE; slices.len()];
         let mut recounted = 0;
         for event in self.events {
             let place = event.vm as usize;
@@ -222,12 +224,12 @@ impl Placed<'_> {
                 room.recount(event.time)?;
             }
             if !event.arrives {
-                if at[place] != NOWHERE {
-                    let machine = at[place] as usize;
+                if run.machines[place] != NOWHERE {
+                    let machine = run.machines[place] as usize;
                     room.leave(machine, &vm, run.got[place], (event.time, release_ms));
                 }
             } else if let Some((machine, got)) = room.fullest(&vm, slices, fill) {
-                at[place] = machine as u32;
+                run.machines[place] = machine as u32;
                 run.got[place] = got;
                 room.arrive(machine, &vm, got);
             } else {

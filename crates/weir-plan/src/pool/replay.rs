@@ -1,8 +1,11 @@
 //! Replays a trace on whole machines: places VMs, and integrates what is stranded.
 
+use serde::{Deserialize, Serialize};
+
 use super::cluster::Cluster;
 use super::events::Event;
 use super::needs::Needs;
+use super::seats::Seats;
 use crate::PlanError;
 use crate::trace::{Machine, Trace};
 
@@ -14,7 +17,7 @@ const LOOK: usize = 1 << 16;
 pub const NOWHERE: u32 = u32::MAX;
 
 /// One day of a cluster.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Day {
     /// The day, from 0.
     pub day: u32,
@@ -22,15 +25,23 @@ pub struct Day {
     pub cores: f64,
     /// Mean share of memory that was stranded.
     pub stranded: f64,
+    /// VMs that were placed.
+    pub placed: u64,
+    /// Those of them that span two sockets.
+    pub spanning: u64,
 }
 
 /// A trace that was replayed.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Replayed {
     /// VMs that were placed.
     pub placed: u64,
     /// VMs for which no machine had room.
     pub refused: u64,
+    /// Placed VMs that span two sockets.
+    pub spanning: u64,
+    /// Memory times seconds, in MiB: on another socket than the cores of its VM, and all.
+    pub apart: (f64, f64),
     /// Arrivals and departures.
     pub events: u64,
     /// Days, in their order.
@@ -60,10 +71,15 @@ pub fn replay(
         alive_mib: 0,
         days: Vec::new(),
         sums: (0.0, 0.0, 0),
+        of_day: (0, 0),
     };
+    let mut seats = Seats::new(machine, machines, trace.len());
+    let end = trace.last_arrival();
     let mut replayed = Replayed {
         placed: 0,
         refused: 0,
+        spanning: 0,
+        apart: (0.0, 0.0),
         events: 0,
         days: Vec::new(),
         machines: vec![NOWHERE; trace.len()],
@@ -85,6 +101,7 @@ pub fn replay(
                 state
                     .cluster
                     .remove(machine as usize, vm.millicores, vm.memory_mib);
+                seats.leave(event.vm, machine as usize, &vm);
                 state.alive_mib -= u64::from(vm.memory_mib);
             }
         } else if let Some(machine) = state.cluster.best_fit(&vm) {
@@ -92,6 +109,13 @@ pub fn replay(
             replayed.machines[at] = machine as u32;
             state.cluster.add(machine, &vm);
             state.alive_mib += u64::from(vm.memory_mib);
+            let apart = seats.sit(event.vm, machine, &vm);
+            let spans = u64::from(apart.is_some());
+            replayed.spanning += spans;
+            state.of_day = (state.of_day.0 + 1, state.of_day.1 + spans);
+            let seconds = f64::from(vm.departure.min(end).saturating_sub(vm.arrival));
+            replayed.apart.0 += f64::from(apart.unwrap_or(0)) * seconds;
+            replayed.apart.1 += f64::from(vm.memory_mib) * seconds;
         } else {
             replayed.refused += 1;
         }
@@ -109,6 +133,8 @@ struct State {
     days: Vec<Day>,
     /// Rented cores and stranded memory, times seconds, and the seconds of the day.
     sums: (f64, f64, u32),
+    /// VMs that were placed on the day, and those that span two sockets.
+    of_day: (u64, u64),
 }
 
 impl State {
@@ -133,10 +159,13 @@ impl State {
     fn close_day(&mut self) {
         let (cores, stranded, seconds) = std::mem::take(&mut self.sums);
         if seconds > 0 {
+            let (placed, spanning) = std::mem::take(&mut self.of_day);
             self.days.push(Day {
                 day: (self.now - 1) / DAY,
                 cores: cores / f64::from(seconds),
                 stranded: stranded / f64::from(seconds),
+                placed,
+                spanning,
             });
         }
     }

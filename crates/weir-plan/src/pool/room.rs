@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use serde::{Deserialize, Serialize};
+
+use super::free::Free;
 use super::provision::Placed;
 use super::replay::conserved;
 use crate::PlanError;
@@ -19,7 +22,7 @@ weir_model::named! {
 }
 
 /// Memory of equal machines and pools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Memory {
     /// Of a machine, in MiB.
     pub local_mib: u64,
@@ -39,16 +42,13 @@ impl Memory {
 /// What is free.
 pub struct Room {
     memory: Memory,
-    cores: Vec<u64>,
-    local: Vec<u64>,
+    free: Free,
     /// Slices of each pool that are in use or being released.
     slices: Vec<u64>,
     /// The most of them that one pool had.
     pub peak: u64,
     /// When slices are free again, of which pool, and how many.
     releases: BinaryHeap<Reverse<(u32, usize, u32)>>,
-    /// Cores and local memory of a whole machine.
-    whole: (u64, u64),
     /// Memory of the VMs that are there, in MiB, and of slices that are being released.
     alive: (u64, u64),
 }
@@ -59,12 +59,10 @@ impl Room {
         let cores = u64::from(placed.machine.millicores);
         Self {
             memory,
-            cores: vec![cores; placed.count],
-            local: vec![memory.local_mib; placed.count],
+            free: Free::new((cores, memory.local_mib), placed.count),
             slices: vec![0; placed.count.div_ceil(memory.of_pool.max(1))],
             peak: 0,
             releases: BinaryHeap::new(),
-            whole: (cores, memory.local_mib.max(1)),
             alive: (0, 0),
         }
     }
@@ -75,35 +73,26 @@ impl Room {
 
     /// The fullest machine with room, as `Cluster::best_fit`, and the slices that the VM gets there.
     pub fn fullest(&self, vm: &Vm, slices: u32, fill: Fill) -> Option<(usize, u32)> {
-        let mut best: Option<(u64, usize, u32)> = None;
-        for (at, (&cores, &free)) in self.cores.iter().zip(&self.local).enumerate() {
-            if cores < u64::from(vm.millicores) {
-                continue;
+        let got = |free: u64| match fill {
+            Fill::AsSplit => slices,
+            Fill::LocalFirst => {
+                let lacks = u64::from(vm.memory_mib).saturating_sub(free);
+                (lacks.div_ceil(u64::from(GIB)) as u32).min(slices)
             }
-            let left = cores * self.whole.1 + free * self.whole.0;
-            if best.is_some_and(|(least, ..)| least <= left) {
-                continue;
-            }
-            let got = match fill {
-                Fill::AsSplit => slices,
-                Fill::LocalFirst => {
-                    let lacks = u64::from(vm.memory_mib).saturating_sub(free);
-                    (lacks.div_ceil(u64::from(GIB)) as u32).min(slices)
-                }
-            };
-            let in_pool = self.slices[self.pool(at)] + u64::from(got);
-            if free >= local(vm, got) && in_pool <= self.memory.slices {
-                best = Some((left, at, got));
-            }
-        }
-        best.map(|(_, at, got)| (at, got))
+        };
+        let least = (u64::from(vm.millicores), local(vm, slices));
+        let at = self.free.fullest(least, |at, free| {
+            self.slices[self.pool(at)] + u64::from(got(free)) <= self.memory.slices
+        })?;
+        Some((at, got(self.free.of(at).1)))
     }
 
     /// A VM begins on a machine with so many slices.
     pub fn arrive(&mut self, machine: usize, vm: &Vm, slices: u32) {
         let pool = self.pool(machine);
-        self.cores[machine] -= u64::from(vm.millicores);
-        self.local[machine] -= local(vm, slices);
+        let (cores, free) = self.free.of(machine);
+        let left = (cores - u64::from(vm.millicores), free - local(vm, slices));
+        self.free.set(machine, left);
         self.slices[pool] += u64::from(slices);
         self.peak = self.peak.max(self.slices[pool]);
         self.alive.0 += u64::from(vm.memory_mib);
@@ -111,8 +100,9 @@ impl Room {
 
     /// It ends; its slices are being released for so many milliseconds each.
     pub fn leave(&mut self, machine: usize, vm: &Vm, slices: u32, (now, release_ms): (u32, u32)) {
-        self.cores[machine] += u64::from(vm.millicores);
-        self.local[machine] += local(vm, slices);
+        let (cores, free) = self.free.of(machine);
+        let left = (cores + u64::from(vm.millicores), free + local(vm, slices));
+        self.free.set(machine, left);
         self.alive.0 -= u64::from(vm.memory_mib);
         let pool = self.pool(machine);
         let seconds = (u64::from(slices) * u64::from(release_ms)).div_ceil(1000) as u32;
@@ -142,7 +132,8 @@ impl Room {
     /// # Errors
     /// Memory was lost or came from nowhere.
     pub fn recount(&self, now: u32) -> Result<(), PlanError> {
-        let local = self.local.iter().map(|free| self.memory.local_mib - free);
+        let machines = 0..self.free.machines();
+        let local = machines.map(|at| self.memory.local_mib - self.free.of(at).1);
         let slices: u64 = self.slices.iter().sum();
         let found = local.sum::<u64>() + slices * u64::from(GIB);
         conserved(now, self.alive.0 + self.alive.1 * u64::from(GIB), found)

@@ -92,7 +92,8 @@ impl Known {
     }
 }
 
-fn untouched_share(vm: &Vm) -> f64 {
+/// Memory that a VM never touches, as a share of its own; 0 where that is not known.
+pub(crate) fn untouched_share(vm: &Vm) -> f64 {
     match vm.touched_pct {
         UNKNOWN => 0.0,
         touched => 1.0 - f64::from(touched) / 100.0,

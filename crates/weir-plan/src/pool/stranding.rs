@@ -22,6 +22,9 @@ pub struct StrandedBucket {
     pub p5_pct: f64,
     /// Its 95th percentile over days.
     pub p95_pct: f64,
+    /// VMs, of those that were placed on these days, which span two sockets.
+    #[serde(default)]
+    pub spanning_pct: f64,
 }
 
 /// One day of a cluster.
@@ -35,6 +38,12 @@ pub struct StrandedDay {
     pub cores_pct: f64,
     /// Mean of the memory that was stranded.
     pub stranded_pct: f64,
+    /// VMs that were placed.
+    #[serde(default)]
+    pub placed: u64,
+    /// Those of them that span two sockets.
+    #[serde(default)]
+    pub spanning: u64,
 }
 
 /// Days in buckets of 5 % of the cores, the emptiest first.
@@ -44,8 +53,10 @@ pub fn buckets(days: &[Day]) -> Vec<StrandedBucket> {
     all.sort_unstable();
     all.dedup();
     let row = |of: i64| {
-        let stranded = days.iter().filter(|day| bucket(day) == of);
-        let mut stranded: Vec<f64> = stranded.map(|day| 100.0 * day.stranded).collect();
+        let within: Vec<&Day> = days.iter().filter(|day| bucket(day) == of).collect();
+        let sum = |of: fn(&Day) -> u64| within.iter().map(|day| of(day)).sum::<u64>();
+        let (placed, spanning) = (sum(|day| day.placed), sum(|day| day.spanning));
+        let mut stranded: Vec<f64> = within.iter().map(|day| 100.0 * day.stranded).collect();
         stranded.sort_by(f64::total_cmp);
         StrandedBucket {
             cores_pct: (of as f64 + 0.5) * WIDTH,
@@ -53,6 +64,7 @@ pub fn buckets(days: &[Day]) -> Vec<StrandedBucket> {
             mean_pct: stranded.iter().sum::<f64>() / stranded.len().max(1) as f64,
             p5_pct: percentile(&stranded, 0.05),
             p95_pct: percentile(&stranded, 0.95),
+            spanning_pct: 100.0 * spanning as f64 / placed.max(1) as f64,
         }
     };
     all.into_iter().map(row).collect()
@@ -73,6 +85,8 @@ pub fn rows(clusters: &[Traced], replayed: &[Replayed]) -> Vec<StrandedDay> {
             day: day.day,
             cores_pct: 100.0 * day.cores,
             stranded_pct: 100.0 * day.stranded,
+            placed: day.placed,
+            spanning: day.spanning,
         })
     });
     rows.collect()
@@ -88,6 +102,8 @@ mod tests {
             day: 0,
             cores,
             stranded,
+            placed: 8,
+            spanning: 2,
         };
         let mut days: Vec<Day> = (1..=100)
             .map(|n| day(0.82, f64::from(n) / 1000.0))
@@ -101,6 +117,7 @@ mod tests {
         assert_eq!(found, [(62.5, 1), (82.5, 100)]);
         let high = &buckets[1];
         for (found, wanted) in [
+            (high.spanning_pct, 25.0),
             (high.mean_pct, 5.05),
             (high.p5_pct, 0.5),
             (high.p95_pct, 9.5),

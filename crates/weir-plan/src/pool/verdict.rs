@@ -220,6 +220,8 @@ mod tests {
         Replayed {
             placed: 10,
             refused: 0,
+            spanning: 0,
+            apart: (0.0, 0.0),
             events: 20,
             days: Vec::new(),
             machines: Vec::new(),

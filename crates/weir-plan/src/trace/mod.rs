@@ -214,6 +214,22 @@ impl Trace {
         self.arrival.last().copied().unwrap_or(0)
     }
 
+    /// All that is known of its VMs, as bytes.
+    pub fn bytes(&self) -> impl Iterator<Item = u8> {
+        let wide = [
+            &self.arrival,
+            &self.departure,
+            &self.millicores,
+            &self.memory_mib,
+            &self.customer,
+        ];
+        let wide = wide.into_iter().flatten();
+        let narrow = [&self.touched_pct, &self.insensitive];
+        wide.flat_map(|value| value.to_le_bytes())
+            .chain(self.kind.iter().flat_map(|value| value.to_le_bytes()))
+            .chain(narrow.into_iter().flatten().copied())
+    }
+
     /// The VMs that are there at a second, counted by size.
     pub fn snapshot(&self, at: u32) -> Vec<Kind> {
         let alive = self

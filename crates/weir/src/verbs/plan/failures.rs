@@ -2,15 +2,18 @@
 
 use std::path::PathBuf;
 
-use weir_lab::Outcome as _;
-use weir_model::document::Document;
 use weir_model::toml::MOST_BYTES;
+use weir_model::units::Nanos;
 use weir_plan::cost::percent;
-use weir_plan::failures::inject::Placed;
+use weir_plan::failures::classes::{Allocated, RELEASE_MS};
+use weir_plan::failures::compared::{self, Speeds};
+use weir_plan::failures::inject::{Failed, Placed};
 use weir_plan::failures::part::Part;
 use weir_plan::failures::rates::Rates;
 use weir_plan::failures::{FailurePlan, Topology};
+use weir_plan::latency::Latency;
 use weir_plan::pool::events::events;
+use weir_plan::pool::provision;
 use weir_plan::pool::replay::replay;
 use weir_plan::trace::Trace;
 
@@ -18,12 +21,13 @@ use super::{FAILURES, prices, traces};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
 
-/// Share of a cluster's time that its replay takes; the rest goes to failures.
-const REPLAY: f64 = 0.5;
+/// Share of a cluster's progress that its replay is.
+const REPLAY: f64 = 0.2;
+/// Share after which classes of memory come, where they are asked for.
+const CLASSES: f64 = 0.4;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -36,7 +40,8 @@ again where there is room. A row is for one cluster.
 Examples:
   weir plan failures --trace cluster.csv --pools 8,16,32
   weir plan failures --share 50% --optional 100%
-  weir plan failures --devices 4 --interleaved --rates my.toml")]
+  weir plan failures --devices 4 --interleaved --rates my.toml
+  weir plan failures --classes --pools 16 --optional 50%")]
 pub(super) struct Args {
     #[command(flatten)]
     traces: traces::Options,
@@ -58,6 +63,13 @@ pub(super) struct Args {
     /// Put a switch before pools of every size; else before those above 16 sockets.
     #[arg(long)]
     switched: bool,
+    /// Compare classes of allocation too: local only, targeted pool, transparent, spill, remote swap.
+    #[arg(long)]
+    classes: bool,
+    /// What a page fault of remote swap adds to a load; paging takes tens of microseconds a page
+    /// (Memory Disaggregation: Advances and Open Challenges, section 2.3).
+    #[arg(long, value_name = "TIME", default_value_t = Nanos(10_000.0), value_parser = fault)]
+    fault: Nanos,
     /// Random moments of each trace at which parts fail.
     #[arg(long, value_name = "N", default_value_t = 200)]
     moments: u32,
@@ -98,7 +110,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         .map_or(0.0, |rate| rate.down_hours * 3600.0);
     let count = args.traces.count();
     let mut progress = Progress::begin("plan failures", count, context.global.quiet);
-    let (mut clusters, mut failed) = (Vec::new(), Vec::new());
+    let (mut clusters, mut failed, mut classes) = (Vec::new(), Vec::new(), Vec::new());
     for at in 0..count {
         if context.stop.requested() {
             break;
@@ -109,45 +121,74 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
             progress.step(at, count, (at as f64 + share) / count.max(1) as f64);
             !context.stop.requested()
         };
-        failed.extend(broken(&topology, &trace, away_s, &mut go_on)?);
+        let asked = (&topology, args.classes);
+        let (of_parts, of_classes) = broken(asked, &trace, away_s, &mut go_on)?;
+        failed.extend(of_parts);
+        classes.push(of_classes);
         clusters.push(traced);
     }
     progress.end();
-    let stopped = context.stop.requested();
-    let output = FailurePlan::new(&topology, &clusters, &failed, (&rates, &prices));
-    let moments = output.moments;
-    let mut header = header(FailurePlan::SCHEMA, context, "");
-    header.partial = stopped;
-    header.warnings = clusters.iter().flat_map(traces::words).collect();
-    keeping.put(Document { header, output }, None)?;
-    match stopped {
-        false => Ok(()),
-        true => Err(Failure::Partial(format!(
-            "stopped: the figures are of {moments} moments of {} clusters of {count}",
-            clusters.len()
-        ))),
+    let mut output = FailurePlan::new(&topology, &clusters, &failed, (&rates, &prices));
+    if args.classes {
+        let speeds = Speeds {
+            latency: Latency::default(),
+            fault: args.fault,
+        };
+        output.classes = compared::rows(&topology, &classes, &speeds);
     }
+    let words = format!(
+        "the figures are of {} moments of {} clusters of {count}",
+        output.moments,
+        clusters.len()
+    );
+    traces::put(keeping, context, &clusters, output, words)
 }
 
+/// A cluster: what parts take down, and what classes of memory need and lose.
+type Of = (Vec<Failed>, Vec<Allocated>);
+
 fn broken(
-    topology: &Topology,
+    (topology, classes): (&Topology, bool),
     trace: &Trace,
     away_s: f64,
     go_on: &mut dyn FnMut(f64) -> bool,
-) -> Result<Vec<weir_plan::failures::inject::Failed>> {
+) -> Result<Of> {
     let events = events(trace);
     let cluster = (topology.machine, topology.machines as usize);
     let replayed = replay(trace, &events, cluster, &mut |share| go_on(share * REPLAY))?;
     if replayed.stopped_at.is_some() {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), Vec::new()));
     }
     let placed = Placed {
         trace,
         events: &events,
         machines: &replayed.machines,
     };
-    let mut later = |share| go_on(REPLAY + share * (1.0 - REPLAY));
-    Ok(topology.inject(&placed, away_s, &mut later)?)
+    let until = if classes { CLASSES } else { 1.0 };
+    let mut later = |share| go_on(REPLAY + share * (until - REPLAY));
+    let failed = topology.inject(&placed, away_s, &mut later)?;
+    if !classes {
+        return Ok((failed, Vec::new()));
+    }
+    let placed = provision::Placed {
+        trace,
+        events: &events,
+        machines: &replayed.machines,
+        machine: topology.machine,
+        count: topology.machines as usize,
+        release_ms: RELEASE_MS,
+    };
+    let mut later = |share| go_on(until + share * (1.0 - until));
+    Ok((failed, topology.classes(&placed, &mut later)?))
+}
+
+/// The time of a fault.
+fn fault(text: &str) -> std::result::Result<Nanos, String> {
+    let fault: Nanos = text.parse().map_err(|why| format!("{why}"))?;
+    match (0.0..=1e9).contains(&fault.get()) {
+        true => Ok(fault),
+        false => Err("a fault takes 0 ns to 1 s".into()),
+    }
 }
 
 /// The rates of a file, or those that come with Weir.

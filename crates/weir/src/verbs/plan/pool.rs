@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use weir_lab::Outcome as _;
-use weir_model::document::Document;
+use weir_model::document::Header;
 use weir_plan::cost::percent;
 use weir_plan::pool::replay::Replayed;
 use weir_plan::pool::split::Predictions;
@@ -15,7 +15,7 @@ use weir_plan::trace::Trace;
 
 use super::{POOL, prices, traces};
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
@@ -93,6 +93,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         args,
         pools: &pools,
         context,
+        keeping: Mutex::new(keeping),
+        header: header(PoolPlan::SCHEMA, context, ""),
+        recalled: AtomicUsize::new(0),
         next: AtomicUsize::new(0),
         done: Mutex::new((0..count).map(|_| None).collect()),
         progress: Mutex::new((
@@ -113,25 +116,28 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     progress.end();
+    let keeping = work
+        .keeping
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner);
+    let recalled = work.recalled.into_inner();
+    if recalled > 0 {
+        context.note(&format!(
+            "{recalled} of {count} clusters were replayed by an earlier run and kept"
+        ));
+    }
     let done = work
         .done
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     let done: Vec<(Traced, Replayed)> = done.into_iter().flatten().collect::<Result<_>>()?;
     let (clusters, replayed): (Vec<Traced>, Vec<Replayed>) = done.into_iter().unzip();
-    let stopped = context.stop.requested();
     let output = pools.conclude(&clusters, &replayed, &prices)?;
-    let mut header = header(PoolPlan::SCHEMA, context, "");
-    header.partial = stopped;
-    header.warnings = clusters.iter().flat_map(traces::words).collect();
-    keeping.put(Document { header, output }, None)?;
-    match stopped {
-        false => Ok(()),
-        true => Err(Failure::Partial(format!(
-            "stopped: the figures are of the {} clusters of {count} that were begun, each up to where it was",
-            replayed.len()
-        ))),
-    }
+    let words = format!(
+        "the figures are of the {} clusters of {count} that were begun, each up to where it was",
+        replayed.len()
+    );
+    traces::put(keeping, context, &clusters, output, words)
 }
 
 /// A cluster that was replayed.
@@ -141,13 +147,18 @@ struct Work<'w> {
     args: &'w Args,
     pools: &'w Pools,
     context: &'w Context,
+    keeping: Mutex<Keeping<'w>>,
+    /// Of the run, which is begun when a cluster is kept.
+    header: Header,
+    /// Clusters that an earlier run has replayed.
+    recalled: AtomicUsize,
     next: AtomicUsize,
     done: Mutex<Vec<Option<Cluster>>>,
     /// The bar, and the share of each cluster that is done.
     progress: Mutex<(Progress, Vec<f64>)>,
 }
 
-impl Work<'_> {
+impl<'w> Work<'w> {
     /// Takes clusters until there are none.
     fn take(&self) {
         loop {
@@ -165,16 +176,36 @@ impl Work<'_> {
 
     fn cluster(&self, at: usize) -> Cluster {
         let mut traced = self.args.traces.cluster(at, self.context)?;
-        let replayed = self.pools.replay(&traced.trace, &mut |share| {
-            self.step(at, share);
-            !self.context.stop.requested()
-        })?;
+        let address = self.pools.address(&traced.trace);
+        // The store is free for the others while this cluster is replayed.
+        let known = self.keeping().recall(&address);
+        let replayed = match known {
+            Some(known) => {
+                self.recalled.fetch_add(1, Ordering::Relaxed);
+                known
+            }
+            None => {
+                let replayed = self.pools.replay(&traced.trace, &mut |share| {
+                    self.step(at, share);
+                    !self.context.stop.requested()
+                })?;
+                if replayed.stopped_at.is_none() {
+                    // Where the store does not take it, the end of the run says so.
+                    drop(self.keeping().keep(&self.header, &address, &replayed));
+                }
+                replayed
+            }
+        };
         self.step(at, 1.0);
         // The packing bound is of the first; the others need no more memory.
         if at > 0 {
             traced.trace = Trace::default();
         }
         Ok((traced, replayed))
+    }
+
+    fn keeping(&self) -> MutexGuard<'_, Keeping<'w>> {
+        self.keeping.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn step(&self, at: usize, share: f64) {

@@ -5,6 +5,8 @@ use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use weir_lab::Outcome;
+use weir_model::document::Document;
 use weir_model::units::Bytes;
 use weir_plan::cost::percent;
 use weir_plan::pool::Traced;
@@ -17,6 +19,8 @@ use weir_plan::trace::{Machine, Trace};
 use super::azure_packing;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::insight::header;
+use crate::keeping::Keeping;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -157,6 +161,28 @@ impl Options {
             ReadError::Io { .. } => Failure::Work(error.into()),
             error => Failure::Request(error.into()),
         })
+    }
+}
+
+/// Keeps and prints what clusters say together; `figures` says what they are of, should the work have been stopped.
+///
+/// # Errors
+/// It cannot be kept or printed, or the work was stopped.
+pub(super) fn put<O: Outcome>(
+    keeping: Keeping<'_>,
+    context: &Context,
+    clusters: &[Traced],
+    output: O,
+    figures: String,
+) -> Result<()> {
+    let stopped = context.stop.requested();
+    let mut header = header(O::SCHEMA, context, "");
+    header.partial = stopped;
+    header.warnings = clusters.iter().flat_map(words).collect();
+    keeping.put(Document { header, output }, None)?;
+    match stopped {
+        false => Ok(()),
+        true => Err(Failure::Partial(format!("stopped: {figures}"))),
     }
 }
 
