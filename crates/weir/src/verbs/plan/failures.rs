@@ -68,7 +68,7 @@ pub(super) struct Args {
     classes: bool,
     /// What a page fault of remote swap adds to a load; paging takes tens of microseconds a page
     /// (Memory Disaggregation: Advances and Open Challenges, section 2.3).
-    #[arg(long, value_name = "TIME", default_value_t = Nanos(10_000.0), value_parser = fault)]
+    #[arg(long, value_name = "TIME", default_value = "10 us", value_parser = fault)]
     fault: Nanos,
     /// Random moments of each trace at which parts fail.
     #[arg(long, value_name = "N", default_value_t = 200)]
