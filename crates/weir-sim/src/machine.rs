@@ -216,6 +216,10 @@ const LEAST_WINDOWS_WITHIN: u32 = 8;
 const MOST_WINDOWS_WITHIN: u32 = 400;
 
 /// How long to look where no error is asked for.
+/// Misses of a medium behind DRAM, one after the other, before counting starts, and in a window.
+const MISSES_TO_WARM: f64 = 8.0;
+const MISSES_OF_WINDOW: f64 = 24.0;
+
 fn usual_pacing(goal: Goal) -> Pacing {
     match goal {
         // Hundreds of refresh intervals, so that the share of refreshes is right.
@@ -263,7 +267,11 @@ impl Machine for SimMachine {
     }
 
     fn pacing(&self, goal: Goal) -> Pacing {
-        let pacing = usual_pacing(goal);
+        let mut pacing = usual_pacing(goal);
+        if let Some(miss) = self.model.params.longest_miss() {
+            pacing.warm_up = pacing.warm_up.max(nanos(miss) * MISSES_TO_WARM);
+            pacing.window = pacing.window.max(nanos(miss) * MISSES_OF_WINDOW);
+        }
         match self.error {
             None => pacing,
             Some(error) => Pacing {
