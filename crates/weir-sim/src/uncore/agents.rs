@@ -453,7 +453,8 @@ impl Uncore {
             target.begin(&mut self.distressed);
             self.pmu.tor(class).up(now);
             let Some(data) = data else {
-                return;
+                let tier = request.tier;
+                return self.plan_refills(tier);
             };
             if target.tier.has_credits() {
                 request.credit = Credit::Read;
