@@ -215,11 +215,13 @@ impl SimMachine {
 const LEAST_WINDOWS_WITHIN: u32 = 8;
 const MOST_WINDOWS_WITHIN: u32 = 400;
 
-/// How long to look where no error is asked for.
-/// Misses of a medium behind DRAM, one after the other, before counting starts, and in a window.
+/// Misses of a medium behind DRAM, one after the other, before counting starts, and in a window. Where single accesses
+/// are timed, more are needed: most of them may be hits.
 const MISSES_TO_WARM: f64 = 8.0;
 const MISSES_OF_WINDOW: f64 = 24.0;
+const MISSES_TIMED: f64 = 400.0;
 
+/// How long to look where no error is asked for.
 fn usual_pacing(goal: Goal) -> Pacing {
     match goal {
         // Hundreds of refresh intervals, so that the share of refreshes is right.
@@ -270,7 +272,11 @@ impl Machine for SimMachine {
         let mut pacing = usual_pacing(goal);
         if let Some(miss) = self.model.params.longest_miss() {
             pacing.warm_up = pacing.warm_up.max(nanos(miss) * MISSES_TO_WARM);
-            pacing.window = pacing.window.max(nanos(miss) * MISSES_OF_WINDOW);
+            let misses = match goal {
+                Goal::Latency => MISSES_TIMED,
+                Goal::Bandwidth | Goal::Requests => MISSES_OF_WINDOW,
+            };
+            pacing.window = pacing.window.max(nanos(miss) * misses);
         }
         match self.error {
             None => pacing,

@@ -8,8 +8,11 @@
 //! Each die has a map of its own, for a page stays on its die. A device has more blocks than matter for the share of
 //! valid pages in a victim, which depends on the spare share alone. So a die has at most [`MOST_BLOCKS`] of them here,
 //! and several pages share an entry of the map where the device has more.
+//!
+//! A run begins in the middle of things: a device that was written at random for long collects as often at the first
+//! program of a tenant as at any other, and each die is at another point of it.
 
-use crate::rng::Permutation;
+use crate::rng::{self, Permutation};
 
 /// Constants of blocks.
 #[derive(Debug, Clone, Copy)]
@@ -26,7 +29,7 @@ pub struct BlockConfig {
 }
 
 /// Blocks of a die that hold data here.
-const MOST_BLOCKS: u64 = 48;
+const MOST_BLOCKS: u64 = 32;
 const NOTHING: u32 = u32::MAX;
 
 /// What a die does besides programming a page.
@@ -64,9 +67,11 @@ impl DieBlocks {
             .of_die
             .div_ceil(u64::from(pages))
             .clamp(8, MOST_BLOCKS);
-        let entries = (blocks * u64::from(pages)).min(config.of_die.max(1)) as usize;
         let closed =
             ((blocks as f64 * (1.0 + config.spare)).ceil() as usize).max(blocks as usize + 1);
+        // As many as leave the spare share, which is no whole number of blocks.
+        let room = (closed as f64 * f64::from(pages) / (1.0 + config.spare)) as u64;
+        let entries = room.min(config.of_die.max(1)) as usize;
         let share = |of: f64| (of * closed as f64).ceil() as usize;
         let low = share(config.collect_at).max(2);
         let high = share(config.collect_to).max(low + 1);
@@ -84,7 +89,28 @@ impl DieBlocks {
             high,
         };
         die.fill(closed, seed);
+        die.settle(seed);
         die
+    }
+
+    /// Writes at random until a block is erased, and then for as long as chance has it within a round of collecting.
+    fn settle(&mut self, seed: u64) {
+        let (seed, pages) = (rng::mix(seed), u64::from(self.config.pages));
+        let round = pages * (self.high - self.low + 1) as u64;
+        let mut left = rng::below(seed, 0, round);
+        let mut collected = false;
+        for n in 1.. {
+            collected |= self
+                .program(rng::below(seed, n, self.config.of_die.max(1)))
+                .erases
+                > 0;
+            if collected {
+                if left == 0 {
+                    return;
+                }
+                left -= 1;
+            }
+        }
     }
 
     /// Fills the closed blocks. The `n`th oldest has the share e^(-k n) of its pages valid, where k gives all entries a
@@ -292,9 +318,9 @@ mod tests {
 
     /// The write amplification of `writes` at random, after as many.
     fn amplification(spare: f64, writes: u64) -> [f64; 2] {
-        let mut die = DieBlocks::new(config(128, 128 * 48, spare), 3);
+        let mut die = DieBlocks::new(config(128, 1 << 20, spare), 3);
         [0, 1].map(|half| {
-            let of = |i| u64::from(die.program(rng::below(5, i, 128 * 48)).copies);
+            let of = |i| u64::from(die.program(rng::below(5, i, 1 << 20)).copies);
             let copies: u64 = (half * writes..(half + 1) * writes).map(of).sum();
             1.0 + copies as f64 / writes as f64
         })

@@ -53,8 +53,8 @@ pub struct Flash {
     /// Pages that wait in the register of each die until it programs several together.
     gathered: Vec<u32>,
     programs: VecDeque<Program>,
-    /// Made when something is programmed.
-    blocks: Vec<DieBlocks>,
+    /// Of each die, made when it first programs something.
+    blocks: Vec<Option<DieBlocks>>,
     seed: u64,
     pub counts: MediaCounts,
 }
@@ -69,7 +69,7 @@ impl Flash {
             owed: vec![0; config.channels as usize],
             gathered: vec![0; config.dies as usize],
             programs: VecDeque::new(),
-            blocks: Vec::new(),
+            blocks: (0..config.dies).map(|_| None).collect(),
             seed,
             counts: MediaCounts::default(),
             config,
@@ -172,11 +172,9 @@ impl Flash {
         let Some(config) = self.config.blocks else {
             return;
         };
-        if self.blocks.is_empty() {
-            let blocks = |die| DieBlocks::new(config, rng::mix(self.seed ^ die));
-            self.blocks = (0..u64::from(self.config.dies)).map(blocks).collect();
-        }
-        let work = self.blocks[die].program(page / u64::from(self.config.dies));
+        let seed = self.seed ^ die as u64;
+        let blocks = self.blocks[die].get_or_insert_with(|| DieBlocks::new(config, rng::mix(seed)));
+        let work = blocks.program(page / u64::from(self.config.dies));
         let (copies, erases) = (Ps::from(work.copies), Ps::from(work.erases));
         if copies + erases == 0 {
             return;
