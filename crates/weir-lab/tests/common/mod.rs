@@ -369,6 +369,7 @@ impl Machine for ToyMachine {
             });
         }
         Ok(RunNotes {
+            medium: None,
             conditions: vec!["formula".into()],
             warnings: Vec::new(),
         })

@@ -203,6 +203,19 @@ impl Pmu {
             Counter::WpqOccupancy,
             dram_cycles(sum(TierClass::Ddr, |c| c.dram.write_queue_time)),
         );
+        if p.longest_miss().is_some() {
+            let pairs: [(Counter, fn(&TierCounts) -> u64); 6] = [
+                (Counter::MediumHits, |c| c.media.hits),
+                (Counter::MediumMisses, |c| c.media.misses),
+                (Counter::MediumReads, |c| c.media.reads),
+                (Counter::MediumPrograms, |c| c.media.programs),
+                (Counter::MediumCopies, |c| c.media.copies),
+                (Counter::MediumErases, |c| c.media.erases),
+            ];
+            for (counter, of) in pairs {
+                put(counter, sum(TierClass::Cxl, of));
+            }
+        }
         put(Counter::CxlRxMemData, sum(TierClass::Cxl, |c| c.lines_in));
         put(Counter::CxlTxMemData, sum(TierClass::Cxl, |c| c.lines_out));
         put(
