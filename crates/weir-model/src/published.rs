@@ -46,6 +46,10 @@ const FILES: &[(&str, &str)] = &[
         "against-pooling.toml",
         include_str!("../../../published/against-pooling.toml"),
     ),
+    (
+        "cxl-ssd.toml",
+        include_str!("../../../published/cxl-ssd.toml"),
+    ),
 ];
 
 crate::named! {
