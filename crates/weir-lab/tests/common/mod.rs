@@ -369,7 +369,6 @@ impl Machine for ToyMachine {
             });
         }
         Ok(RunNotes {
-            medium: None,
             conditions: vec!["formula".into()],
             warnings: Vec::new(),
         })
