@@ -1,7 +1,7 @@
 //! From a record to a figure: mean, interval, distribution, and theory beside it.
 
 use weir_model::access::{Dataflow, Pattern};
-use weir_model::document::{Beside, Point, Record};
+use weir_model::document::{Beside, MediumUse, Point, Record};
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::Goal;
 use weir_model::topology::{TierName, Topology};
@@ -35,6 +35,7 @@ pub fn figure(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     point.samples = estimate.samples;
     point.repetitions = (record.repetitions.len() as u32).max(1);
     point.steadiness = steadiness::judge(record);
+    point.medium = MediumUse::of(&record.counters);
     if let (Some(beside), Some(drawn)) = (
         &mut point.beside,
         Estimate::of(record.beside.iter().copied()),
@@ -97,6 +98,7 @@ fn without_case(spec: &PointSpec) -> Point {
         repetitions: 1,
         steadiness: None,
         theory: None,
+        medium: None,
         conditions: Vec::new(),
         error: None,
     }

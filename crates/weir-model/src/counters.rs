@@ -177,6 +177,19 @@ counters! {
     /// Requests inside CXL devices, from the link's near end and back, and lines in their write
     /// buffers, summed over uncore cycles. The hardware counts nothing of the kind.
     CxlDeviceOccupancy = "cxl_device_occupancy",
+    /// Lines read and written whose page was in the DRAM of a CXL device that caches a slower medium. The
+    /// hardware counts nothing of the kind.
+    MediumHits = "cxl_medium_hits",
+    /// Lines that waited for their page.
+    MediumMisses = "cxl_medium_misses",
+    /// Pages that such a device read from its medium, with those that garbage collection copied.
+    MediumReads = "cxl_medium_reads",
+    /// Pages that it programmed, with those that garbage collection copied.
+    MediumPrograms = "cxl_medium_programs",
+    /// Pages that garbage collection copied.
+    MediumCopies = "cxl_medium_copies",
+    /// Blocks that it erased.
+    MediumErases = "cxl_medium_erases",
     /// Read data lines that arrived over CXL (UNC_CXLCM_RxC_PACK_BUF_INSERTS.MEM_DATA).
     CxlRxMemData = "unc_cxlcm_rxc_pack_buf_inserts.mem_data",
     /// Written data lines that left over CXL (UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_DATA).

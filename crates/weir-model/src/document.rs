@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::Op;
 use crate::capability::Capability;
-use crate::counters::CounterSet;
+use crate::counters::{Counter, CounterSet};
 use crate::latency::LatencySummary;
 use crate::machine::Identity;
 use crate::tenant::Arrivals;
@@ -182,6 +182,9 @@ pub struct Point {
     /// The known limit of the figure.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theory: Option<Theory>,
+    /// What CXL devices did whose DRAM is a cache of a slower medium, where there are such.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub medium: Option<MediumUse>,
     /// How it was measured: page size, instruction set, verified placement.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<String>,
@@ -197,6 +200,40 @@ fn once() -> u32 {
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
 fn is_once(repetitions: &u32) -> bool {
     *repetitions == 1
+}
+
+/// What CXL devices did whose DRAM is a cache of a slower medium, while a figure was measured.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MediumUse {
+    /// Share of the lines that came to such a device whose page was in its DRAM.
+    pub hit_share: f64,
+    /// Pages that it read from its medium, for tenants and for garbage collection.
+    pub reads: u64,
+    /// Pages that it programmed, for both.
+    pub programs: u64,
+    /// Blocks that it erased.
+    pub erases: u64,
+    /// Pages programmed for each that tenants wrote, which garbage collection makes more than one; absent if they wrote
+    /// none back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_amplification: Option<f64>,
+}
+
+impl MediumUse {
+    /// What counters say of it; `None` where there is no such device, or no line came to it.
+    pub fn of(counters: &CounterSet) -> Option<Self> {
+        let get = |counter| counters.get(counter).ok();
+        let (hits, misses) = (get(Counter::MediumHits)?, get(Counter::MediumMisses)?);
+        let (programs, copies) = (get(Counter::MediumPrograms)?, get(Counter::MediumCopies)?);
+        let written = programs.saturating_sub(copies);
+        (hits + misses > 0).then(|| Self {
+            hit_share: hits as f64 / (hits + misses) as f64,
+            reads: get(Counter::MediumReads).unwrap_or(0),
+            programs,
+            erases: get(Counter::MediumErases).unwrap_or(0),
+            write_amplification: (written > 0).then(|| programs as f64 / written as f64),
+        })
+    }
 }
 
 /// The load that ran beside the tenant that a figure is about, and what it drew.

@@ -51,6 +51,10 @@ const FILES: &[(&str, &str)] = &[
         "vmware-disagg.toml",
         include_str!("../../../published/vmware-disagg.toml"),
     ),
+    (
+        "cxl-ssd.toml",
+        include_str!("../../../published/cxl-ssd.toml"),
+    ),
 ];
 
 crate::named! {

@@ -215,6 +215,12 @@ impl SimMachine {
 const LEAST_WINDOWS_WITHIN: u32 = 8;
 const MOST_WINDOWS_WITHIN: u32 = 400;
 
+/// Misses of a medium behind DRAM, one after the other, before counting starts, and in a window. Where single accesses
+/// are timed, more are needed: most of them may be hits.
+const MISSES_TO_WARM: f64 = 8.0;
+const MISSES_OF_WINDOW: f64 = 24.0;
+const MISSES_TIMED: f64 = 400.0;
+
 /// How long to look where no error is asked for.
 fn usual_pacing(goal: Goal) -> Pacing {
     match goal {
@@ -263,7 +269,15 @@ impl Machine for SimMachine {
     }
 
     fn pacing(&self, goal: Goal) -> Pacing {
-        let pacing = usual_pacing(goal);
+        let mut pacing = usual_pacing(goal);
+        if let Some(miss) = self.model.params.longest_miss() {
+            pacing.warm_up = pacing.warm_up.max(nanos(miss) * MISSES_TO_WARM);
+            let misses = match goal {
+                Goal::Latency => MISSES_TIMED,
+                Goal::Bandwidth | Goal::Requests => MISSES_OF_WINDOW,
+            };
+            pacing.window = pacing.window.max(nanos(miss) * misses);
+        }
         match self.error {
             None => pacing,
             Some(error) => Pacing {

@@ -133,6 +133,12 @@ impl PageTable {
         region.walks.push(walk.clone());
     }
 
+    /// The arrays of all tenants, with their tenant.
+    pub fn walks(&self) -> impl Iterator<Item = (usize, &Walk)> {
+        let of = |region: &'_ TenantRegion| region.tenant;
+        (self.regions.iter()).flat_map(move |r| r.walks.iter().map(move |walk| (of(r), walk)))
+    }
+
     /// Requests moves of a tenant's pages.
     ///
     /// # Errors

@@ -31,6 +31,9 @@ pub struct Permutation {
     seed: u64,
 }
 
+/// Steps after which no value below n will come.
+const MOST_TRIES: u32 = 4096;
+
 impl Permutation {
     /// An order of 0..n; n must not be zero.
     pub fn new(n: u64, seed: u64) -> Self {
@@ -42,10 +45,10 @@ impl Permutation {
         }
     }
 
-    /// The value at `index` (below n).
+    /// The value at `index`, which is below n; some other value below n for an index that is not.
     pub fn at(&self, index: u64) -> u64 {
         let mask = (1u64 << self.half_bits) - 1;
-        let mut x = index;
+        let (mut x, mut tries) = (index, 0);
         loop {
             let (mut left, mut right) = (x >> self.half_bits, x & mask);
             for round in 0..4u64 {
@@ -55,6 +58,12 @@ impl Permutation {
             x = (left << self.half_bits) | right;
             if x < self.n {
                 return x;
+            }
+            // At least a quarter of all numbers is below n, so that a longer way has no end; only an index that is not
+            // below n may be on one.
+            tries += 1;
+            if tries == MOST_TRIES {
+                return x % self.n;
             }
         }
     }
@@ -67,6 +76,12 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn an_index_beyond_the_end_has_a_value_too(n in 1u64..50, seed: u64, index in 0u64..200) {
+            let order = Permutation::new(n, seed);
+            prop_assert!(order.at(index) < n);
+        }
+
         #[test]
         fn a_permutation_visits_every_value_once(n in 1u64..2000, seed: u64) {
             let order = Permutation::new(n, seed);

@@ -59,7 +59,12 @@ impl Sampling {
                     false => least,
                 }
             });
-        let long = slowest.line_time() * (table * TABLES);
+        // A medium behind DRAM may need a die's time for each line of a table.
+        let has_medium = (platform.devices.iter()).any(|d| d.device.backing.is_some());
+        let long = match has_medium {
+            true => LONGEST,
+            false => slowest.line_time() * (table * TABLES),
+        };
         let time = Nanos(
             long.get()
                 .clamp(Self::default().detail.get(), LONGEST.get()),

@@ -3,6 +3,7 @@
 mod common;
 
 mod attached;
+mod backing;
 mod burst;
 mod calibration;
 mod clocks;

@@ -97,6 +97,7 @@ fn point(experiment: &str, op: Op, pattern: &str) -> Point {
         repetitions: 1,
         steadiness: None,
         theory: None,
+        medium: None,
         conditions: vec!["4 KiB pages".into()],
         error: None,
     }

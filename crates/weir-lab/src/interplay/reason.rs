@@ -214,7 +214,8 @@ impl Pair {
     /// `a miss stays ... 412 ns, 3.6 x its 114 ns alone`.
     fn told(self, what: &str) -> String {
         let (solo, corun) = (self.solo, self.corun);
-        match self.factor() {
+        // What rounds to nothing is nothing.
+        match self.factor().filter(|_| solo >= 0.5) {
             Some(factor) => format!("{what}: {corun:.0} ns, {factor:.1} x the {solo:.0} ns alone"),
             None => format!("{what}: {corun:.0} ns, alone not at all"),
         }

@@ -297,6 +297,10 @@ fn page_walks(points: &[Point], tier: &TierName) -> Option<Verdict> {
     let friendly = chase(points, tier, Locality::TlbFriendly);
     let &(size, far, random) = chase(points, tier, Locality::Random).last()?;
     let &(_, near, close) = friendly.iter().find(|step| step.0 == size)?;
+    // Hops at random also miss the DRAM of a device that caches a medium.
+    if random.medium.is_some_and(|used| used.hit_share < 1.0) {
+        return None;
+    }
     (far > near * (1.0 + ALIKE) && are_apart(random, close)).then(|| {
         Verdict::new(
             Severity::Note,

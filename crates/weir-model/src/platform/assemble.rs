@@ -7,7 +7,9 @@ use super::check;
 use super::key::{FileKind, Group, Need};
 use super::scalar::{Parameter, Scalar};
 use super::source_file::SourceFile;
-use super::{ControllerKind, Device, Host, Media, Provenance, ReadLimit, Sourced, StorageDevice};
+use super::{
+    ControllerKind, Device, Host, Media, Medium, Provenance, ReadLimit, Sourced, StorageDevice,
+};
 use crate::diagnostic::{Collector, quote};
 use crate::toml::known;
 use crate::units::GbPerSec;
@@ -163,6 +165,17 @@ impl<'f> Values<'f> {
         Some(())
     }
 
+    /// What is known of the medium behind a device's DRAM, where the file leaves it out.
+    fn derive_medium(&mut self) {
+        if let Some(medium) = self.get::<Medium>("backing.medium") {
+            for (key, value, provenance) in medium.value.values() {
+                if !self.is_given(key) {
+                    self.derive(key, value, provenance);
+                }
+            }
+        }
+    }
+
     /// Reports the keys that neither the file nor its defaults have.
     fn report_missing(&self, mistakes: &Collector<'_>) {
         let file = self.file;
@@ -236,6 +249,7 @@ pub(crate) fn assemble(
         _ => {
             values.derive_read_limit();
             values.derive_remote_read();
+            values.derive_medium();
             let device = Device::take(&values)?;
             check::device(&device, &values, mistakes);
             Some(Definition::Device(Box::new(device)))

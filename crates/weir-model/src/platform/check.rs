@@ -48,6 +48,21 @@ impl Check<'_> {
         }
     }
 
+    /// A medium behind a device's DRAM.
+    fn backing(&self, device: &Device) {
+        let Some(backing) = &device.backing else {
+            let mut keys = super::FileKind::Device.keys().iter().map(|key| key.path);
+            let given = keys.find(|key| key.starts_with("backing.") && self.values.is_given(key));
+            for part in super::Backing::PARTS {
+                given.inspect(|given| self.needs(given, part));
+            }
+            return;
+        };
+        for (key, message, help) in backing.contradictions(*device.capacity) {
+            self.wrong(key, message, Some(help));
+        }
+    }
+
     /// A turn of writes must end below the mark at which it begins.
     fn drain(&self, key: &str, at: f64, to: f64) {
         if to >= at {
@@ -323,6 +338,7 @@ pub(crate) fn device(device: &Device, values: &Values<'_>, mistakes: &Collector<
         );
     }
     check.ranks("ranks", device.ranks.value);
+    check.backing(device);
     let controller = &device.controller;
     check.drain("drain_to", *controller.drain_at, *controller.drain_to);
     if let (Some(total), Some(read)) = (&measured.total, &measured.read)

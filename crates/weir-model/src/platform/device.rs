@@ -1,6 +1,6 @@
 //! A CXL memory device: link, controller, media.
 
-use super::{MeasuredLog, Media, keys};
+use super::{Backing, MeasuredLog, Media, keys};
 use crate::units::{Bytes, GbPerSec, GigaTransfers, Nanos};
 
 keys! {
@@ -32,6 +32,8 @@ keys! {
         measured: group DeviceMeasured;
         /// Rare long delays, where they are known.
         tail: maybe Tail;
+        /// The medium of which the DRAM is a cache, where it is one.
+        backing: maybe Backing;
     }
 
     /// A CXL link of 68-byte flits (CXL 1.1 and 2.0).

@@ -6,6 +6,7 @@
 //! must predict. A number without a public source is `assumed` and carries its plausible range.
 
 mod assemble;
+mod backing;
 mod check;
 mod compose;
 mod device;
@@ -28,6 +29,7 @@ mod vary;
 pub use crate::diagnostic::{Diagnostic, Mistakes};
 pub use assemble::Definition;
 pub(crate) use assemble::Values;
+pub use backing::{Backing, Medium, Replacement, WritePolicy};
 pub use compose::ComposeError;
 pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
 pub use draft::{Draft, steps};

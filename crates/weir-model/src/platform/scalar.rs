@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use toml_edit::Value;
 
-use super::{ControllerKind, Media, ReadLimit};
+use super::{ControllerKind, Media, Medium, ReadLimit, Replacement, WritePolicy};
 use crate::diagnostic::quote;
 use crate::units::{Bytes, Cycles, GbPerSec, GigaTransfers, Gigahertz, Nanos, ParseQuantityError};
 
@@ -35,6 +35,12 @@ pub enum Kind {
     Controller,
     /// What limits a device's reads.
     ReadLimit,
+    /// A medium behind a device's DRAM.
+    Medium,
+    /// Which page leaves a cache.
+    Replacement,
+    /// When a written page goes to the medium.
+    WritePolicy,
 }
 
 /// A value in the unit of its kind, or a word.
@@ -60,6 +66,9 @@ impl Kind {
             Kind::Microarchitecture => "a microarchitecture",
             Kind::Controller => "a kind of controller",
             Kind::ReadLimit => "a limit",
+            Kind::Medium => "a medium",
+            Kind::Replacement => "a replacement policy",
+            Kind::WritePolicy => "a write policy",
         }
     }
 
@@ -70,6 +79,9 @@ impl Kind {
             Kind::Media => Some(Media::ALL.iter().map(|m| m.name()).collect()),
             Kind::Controller => Some(ControllerKind::ALL.iter().map(|c| c.name()).collect()),
             Kind::ReadLimit => Some(ReadLimit::ALL.iter().map(|l| l.name()).collect()),
+            Kind::Medium => Some(Medium::ALL.iter().map(|m| m.name()).collect()),
+            Kind::Replacement => Some(Replacement::ALL.iter().map(|r| r.name()).collect()),
+            Kind::WritePolicy => Some(WritePolicy::ALL.iter().map(|w| w.name()).collect()),
             _ => None,
         }
     }
@@ -130,9 +142,13 @@ impl Kind {
             Kind::TransferRate => quantity(text, GigaTransfers::get),
             Kind::Cycles => quantity(text, Cycles::get),
             Kind::Size => quantity(text, |bytes: Bytes| bytes.get() as f64),
-            Kind::Media | Kind::Microarchitecture | Kind::Controller | Kind::ReadLimit => {
-                Ok(Scalar::Word(text.to_string()))
-            }
+            Kind::Media
+            | Kind::Microarchitecture
+            | Kind::Controller
+            | Kind::ReadLimit
+            | Kind::Medium
+            | Kind::Replacement
+            | Kind::WritePolicy => Ok(Scalar::Word(text.to_string())),
         }
     }
 
@@ -243,6 +259,9 @@ word_parameter! {
     Media, Media;
     ControllerKind, Controller;
     ReadLimit, ReadLimit;
+    Medium, Medium;
+    Replacement, Replacement;
+    WritePolicy, WritePolicy;
 }
 
 impl Parameter for String {

@@ -1,4 +1,4 @@
-//! The loads of the speed benchmarks: tenants on `emr2s+cxl-a`, after their queues have filled.
+//! The loads of the speed benchmarks: tenants on `emr2s+cxl-a` or with a CXL-SSD, after their queues have filled.
 
 use std::ops::Range;
 
@@ -19,6 +19,7 @@ pub const WARM_UP: Nanos = Nanos(20_000.0);
 pub struct Workload {
     /// Its name in reports.
     pub name: &'static str,
+    platform: &'static str,
     /// A window of some ten thousand lines, so that reading the counters is a small part of it.
     pub window: Nanos,
     parts: &'static [(Op, &'static str, Range<u32>)],
@@ -27,9 +28,12 @@ pub struct Workload {
     programs: &'static [(&'static str, &'static str, Range<u32>)],
 }
 
+const PLATFORM: &str = "emr2s+cxl-a";
+
 const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u32>)]) -> Workload {
     Workload {
         name,
+        platform: PLATFORM,
         window: Nanos(10_000.0),
         parts,
         chases: false,
@@ -38,7 +42,7 @@ const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u
 }
 
 /// Every kind; the first is the one of the speed target.
-pub const ALL: [Workload; 7] = [
+pub const ALL: [Workload; 8] = [
     streams(
         "ld_16_dram_16_cxl",
         &[(Op::Ld, "dram", 0..16), (Op::Ld, "cxl0", 16..32)],
@@ -49,6 +53,7 @@ pub const ALL: [Workload; 7] = [
     streams("nt_st_16_cxl", &[(Op::NtSt, "cxl0", 0..16)]),
     Workload {
         name: "chase_32_dram",
+        platform: PLATFORM,
         window: Nanos(100_000.0),
         parts: &[(Op::Ld, "dram", 0..32)],
         chases: true,
@@ -56,6 +61,7 @@ pub const ALL: [Workload; 7] = [
     },
     Workload {
         name: "programs_16",
+        platform: PLATFORM,
         window: Nanos(10_000.0),
         parts: &[],
         chases: false,
@@ -66,13 +72,22 @@ pub const ALL: [Workload; 7] = [
             ("memcached-etc", "dram", 12..16),
         ],
     },
+    // The medium programs pages, and collects garbage.
+    Workload {
+        platform: "emr2s+cxl-ssd-znand",
+        window: Nanos(100_000.0),
+        ..streams(
+            "st_8_medium_ld_8",
+            &[(Op::Ld, "dram", 0..8), (Op::St, "cxl0", 8..16)],
+        )
+    },
 ];
 
 impl Workload {
     /// A machine on which it has run for [`WARM_UP`].
     pub fn start(&self) -> SimMachine {
         let platform = Library::builtin()
-            .compose("emr2s+cxl-a")
+            .compose(self.platform)
             .expect("a built-in platform");
         let bed = SimTestbed::new(&platform).expect("a consistent platform");
         let mut machine = SimMachine::new(&bed, 1);

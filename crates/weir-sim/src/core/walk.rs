@@ -151,6 +151,21 @@ impl Walk {
         self.lines().div_ceil(self.lines_per_page)
     }
 
+    /// The lines of each tier that it was given: the tier, the first line, and how many.
+    pub fn extents(&self) -> impl Iterator<Item = (u8, u64, u64)> {
+        let block = self.lines_per_page * BLOCK_PAGES;
+        let among = self.regions.len() > 1;
+        self.regions.iter().map(move |region| {
+            let lines = (self.lines() * region.weight).div_ceil(self.total_weight);
+            let lines = if among {
+                lines.next_multiple_of(block)
+            } else {
+                lines
+            };
+            (region.tier, region.first, lines)
+        })
+    }
+
     /// How many of its pages are on each tier.
     pub fn pages_by_tier(&self) -> Vec<(u8, u64)> {
         let mut pages: Vec<(u8, u64)> = Vec::new();

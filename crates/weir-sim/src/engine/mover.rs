@@ -5,9 +5,14 @@
 //! copy is complete. What the processors do for it (page faults, invalidated translations) takes no time,
 //! and the copy holds no entry of the Table of Requests.
 
+use weir_model::access::Op;
+
 use super::Engine;
 use crate::clock::Ps;
+use crate::core::Thread;
+use crate::memory::{Footprint, Reuse};
 use crate::pages::PageTable;
+use crate::rng;
 
 /// Lines that are copied at once.
 const BATCH: u64 = 16;
@@ -15,7 +20,46 @@ const BATCH: u64 = 16;
 impl Engine {
     /// Has the pages of the tenants to move.
     pub fn set_pages(&mut self, pages: PageTable) {
+        for tier in 0..self.params.tiers.len() {
+            if self.uncore.has_medium(tier) {
+                let footprints = self.footprints(&pages, tier);
+                self.uncore.warm(tier, &footprints);
+            }
+        }
         self.pages = pages;
+    }
+
+    /// What tenants use of a tier.
+    fn footprints(&self, pages: &PageTable, tier: usize) -> Vec<Footprint> {
+        let mut all = Vec::new();
+        for (n, (tenant, walk)) in pages.walks().enumerate() {
+            let threads = || (self.threads.iter()).filter(|t| usize::from(t.tenant) == tenant);
+            for (_, first, lines) in walk
+                .extents()
+                .filter(|extent| usize::from(extent.0) == tier)
+            {
+                let is_own = |t: &&Thread| t.walk.extents().any(|own| own.1 == first);
+                let own = threads().find(is_own);
+                let order = match threads().any(|t| t.ooo.is_some()) || walk.run_lines() != u64::MAX
+                {
+                    true => Reuse::AtRandom,
+                    false => {
+                        let next = own.map_or(0, |thread| thread.window.next());
+                        let last = walk.offset(next.wrapping_sub(1)) * lines / walk.lines();
+                        Reuse::InTurn { last }
+                    }
+                };
+                all.push(Footprint {
+                    first,
+                    pages: lines,
+                    order,
+                    rate: 1.0,
+                    written: own.is_some_and(|t| t.op != Op::Ld && t.ooo.is_none()),
+                    seed: rng::mix(self.seed ^ n as u64),
+                });
+            }
+        }
+        all
     }
 
     /// Where pages are.
@@ -44,6 +88,10 @@ impl Engine {
             return;
         };
         let lines = BATCH.min(self.pages.page_lines() - done);
+        let missing = |line| self.uncore.fetch(page.from, page.to, line, time);
+        if let Some(later) = (done..done + lines).filter_map(missing).max() {
+            return self.uncore.wake_at(self.mover(), later);
+        }
         let mut end = time;
         for line in done..done + lines {
             end = end.max(self.uncore.copy_line(page.from, page.to, line, time));

@@ -1,5 +1,6 @@
 //! Memory: tiers, the links to them, and DRAM channels.
 
+mod backing;
 mod bank;
 mod calendar;
 mod channel;
@@ -9,8 +10,11 @@ mod link;
 mod stripes;
 mod tier;
 
+pub use backing::{BackingConfig, BlockConfig, FlashConfig, Footprint, PageCacheConfig, Reuse};
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
 pub use far::{FarGaps, FarLimit};
 pub use link::{Link, LinkConfig, Peers};
-pub use tier::{DeviceConfig, Sent, Shared, TailConfig, Tier, TierConfig, TierCounts, Written};
+pub use tier::{
+    DeviceConfig, Resumed, Sent, Shared, TailConfig, Tier, TierConfig, TierCounts, Written,
+};

@@ -1,9 +1,14 @@
 //! A tier: the path from the home agent to a set of channels and back.
 
+mod cached;
+mod device;
+
 use std::collections::VecDeque;
 
+pub use self::cached::Resumed;
+use self::device::Device;
+use super::backing::{BackingConfig, MediaCounts, Waiter};
 use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
-use super::credits::Credits;
 use super::far::{FarGaps, FarLimit};
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
@@ -56,6 +61,8 @@ pub struct DeviceConfig {
     pub write_buffer: u32,
     /// Rare long reads.
     pub tail: Option<TailConfig>,
+    /// The medium of which its DRAM is a cache, if it is one.
+    pub backing: Option<BackingConfig>,
 }
 
 /// A rare delay.
@@ -91,6 +98,8 @@ pub struct TierCounts {
     pub requests_out: u64,
     /// Picoseconds that requests were inside devices, and written lines in their buffers, summed.
     pub device_time: u64,
+    /// Of devices whose DRAM is a cache, summed.
+    pub media: MediaCounts,
 }
 
 /// Names the request for which a tier works, for its caller.
@@ -147,59 +156,6 @@ struct Buffered {
     since: Ps,
 }
 
-struct Device {
-    config: DeviceConfig,
-    link: Link,
-    reads: Credits<Waiting>,
-    writes: Credits<Waiting>,
-    next_read: Ps,
-    next_write: Ps,
-    /// The same for lines of either direction.
-    next_line: Ps,
-    /// Lines in its write buffer.
-    buffered: u32,
-    /// Lines that came while the write buffer was full: request, line, time.
-    unbuffered: VecDeque<(Ticket, u64, Ps)>,
-}
-
-impl Device {
-    fn new(config: &DeviceConfig) -> Self {
-        Self {
-            link: Link::new(config.link),
-            reads: Credits::new(config.queue),
-            writes: Credits::new(config.queue),
-            next_read: 0,
-            next_write: 0,
-            next_line: 0,
-            buffered: 0,
-            unbuffered: VecDeque::new(),
-            config: config.clone(),
-        }
-    }
-
-    /// Sends a line that has a credit; returns when the device has it. The controller passes lines no faster
-    /// in this direction than in the other.
-    fn send_line(&mut self, at: Ps) -> Ps {
-        let mut arrives = self.link.send_line(at) + self.config.pass;
-        if self.config.gap > 0 {
-            arrives = arrives.max(self.next_write);
-            self.next_write = arrives + self.config.gap;
-        }
-        self.pass(arrives)
-    }
-
-    /// When a line of either direction passes the controller.
-    #[inline]
-    fn pass(&mut self, at: Ps) -> Ps {
-        if self.config.total_gap == 0 {
-            return at;
-        }
-        let at = at.max(self.next_line);
-        self.next_line = at + self.config.total_gap;
-        at
-    }
-}
-
 /// A tier in use.
 pub struct Tier {
     config: TierConfig,
@@ -242,8 +198,8 @@ impl Tier {
             directory: 0.0,
             stripes: Stripes::new(config.ways, config.stripe),
             devices: (0..config.ways)
-                .filter_map(|_| config.device.as_ref())
-                .map(Device::new)
+                .filter_map(|way| Some((config.device.as_ref()?, rng::mix(seed ^ u64::from(way)))))
+                .map(|(config, seed)| Device::new(config, seed))
                 .collect(),
             channels,
             buffers: (0..number).map(|_| VecDeque::new()).collect(),
@@ -277,6 +233,9 @@ impl Tier {
             counts.dram.read_queue_time += c.read_queue_time;
             counts.dram.write_queue_time += c.write_queue_time;
         }
+        for backing in self.devices.iter().filter_map(|d| d.backing.as_ref()) {
+            counts.media.add(&backing.counts());
+        }
         counts
     }
 
@@ -291,7 +250,7 @@ impl Tier {
 
     /// Reads a line, possibly for ownership, for a request that leaves the home agent at `now`. Returns when
     /// the home agent has the data or, if there are hops, when the device's link has returned it; `None` if
-    /// the request waits for a credit.
+    /// the request waits for a credit or, with a credit, for a medium ([`Tier::media`]).
     #[inline(always)]
     pub fn read(
         &mut self,
@@ -313,7 +272,7 @@ impl Tier {
         let (way, ..) = self.locate(line);
         let reads = &mut self.devices[way].reads;
         if reads.take() {
-            return Some(self.read_device(line, at));
+            return self.read_device(ticket, line, at);
         }
         reads.wait(Waiting { ticket, line, at });
         None
@@ -325,7 +284,8 @@ impl Tier {
         match self.devices.is_empty() {
             true => self.read_dram(line, false, at, shared),
             false => {
-                let data = self.read_device(line, at);
+                let (_, ready) = self.ask_device(line, at);
+                let data = self.answer(line, at, ready);
                 match self.has_hops {
                     true => self.bring_home(data, shared),
                     false => data,
@@ -369,26 +329,50 @@ impl Tier {
         self.bring_home(data, shared)
     }
 
-    /// Reads a line of a device for a request that has a credit and is at its link.
+    /// Reads a line of a device for a request that has a credit and is at its link. `None` if it waits for a medium.
     #[inline(always)]
-    fn read_device(&mut self, line: u64, at: Ps) -> Ps {
-        let (way, number, within) = self.locate(line);
+    fn read_device(&mut self, ticket: Ticket, line: u64, sent: Ps) -> Option<Ps> {
+        let (way, at) = self.ask_device(line, sent);
+        let is_here = self.devices[way].backing.is_none() || {
+            let waiter = Waiter::Read {
+                ticket,
+                line,
+                sent,
+                at,
+            };
+            self.look(way, line, waiter, at)
+        };
+        is_here.then(|| self.answer(line, sent, at))
+    }
+
+    /// Sends a request to the device of a line; returns the device, and when it has the request.
+    #[inline(always)]
+    fn ask_device(&mut self, line: u64, sent: Ps) -> (usize, Ps) {
+        let (way, ..) = self.locate(line);
         self.reads += 1;
         self.counts.requests_out += 1;
         self.counts.lines_in += 1;
         let d = &mut self.devices[way];
-        let mut ready = d.link.send_request(at) + d.config.pass;
+        let mut ready = d.link.send_request(sent) + d.config.pass;
         if d.config.gap > 0 {
             ready = ready.max(d.next_read);
             d.next_read = ready + d.config.gap;
         }
-        let ready = d.pass(ready);
+        (way, d.pass(ready))
+    }
+
+    /// A device reads a line of its DRAM from `ready` on, for a request that was at its link at `sent`; returns when its
+    /// link, or the home agent, has the data.
+    #[inline(always)]
+    fn answer(&mut self, line: u64, sent: Ps, ready: Ps) -> Ps {
+        let (way, number, within) = self.locate(line);
         let done = self.channels[number].read(within, ready);
+        let d = &mut self.devices[way];
         // A long read delays only its own answer: the device serves other requests in the meantime.
         let tail = d.config.tail;
         let tail = tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
         let back = d.link.return_line(done + d.config.pass) + tail;
-        self.counts.device_time += back - at;
+        self.counts.device_time += back - sent;
         match self.has_hops {
             true => back,
             false => back + self.config.way_back,
@@ -426,7 +410,7 @@ impl Tier {
         let at = next.at.max(now.saturating_sub(since));
         let sent = match is_write {
             true => Sent::Arrives(self.send_to_device(way, at)),
-            false => Sent::Data(self.read_device(next.line, at)),
+            false => Sent::Data(self.read_device(next.ticket, next.line, at)?),
         };
         Some((next.ticket, sent))
     }
@@ -485,6 +469,9 @@ impl Tier {
         if self.has_credits() {
             at = self.send_to_device(way, at);
         }
+        if let Some(backing) = self.devices.get_mut(way).and_then(|d| d.backing.as_mut()) {
+            backing.written(self.stripes.locate(line).1);
+        }
         let entered = self.channels[number].write(within, at);
         self.completed_from(way, entered, shared)
     }
@@ -504,6 +491,10 @@ impl Tier {
             d.unbuffered.push_back((ticket, line, now));
             return None;
         }
+        if d.backing.is_some() && !self.look(way, line, Waiter::Write { line, since: now }, now) {
+            self.devices[way].buffered += 1;
+            return Some(self.completed_from(way, now, shared));
+        }
         let waiting = &mut self.buffers[number];
         let channel = &mut self.channels[number];
         if waiting.is_empty() && channel.has_room(now) {
@@ -514,7 +505,7 @@ impl Tier {
             }
             let since = now;
             waiting.push_back(Buffered { within, since });
-            d.buffered += 1;
+            self.devices[way].buffered += 1;
         }
         Some(self.completed_from(way, now, shared))
     }

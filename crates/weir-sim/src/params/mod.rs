@@ -8,6 +8,7 @@
 use weir_model::platform::{BandwidthAllocation, Host, Platform, Sourced};
 use weir_model::units::{Bytes, GbPerSec, Gigahertz, LINE_BYTES, Nanos};
 
+mod backing;
 mod mesh;
 mod path;
 mod sockets;
@@ -19,7 +20,7 @@ pub use sockets::SocketParams;
 pub use storage::{DriveParams, IoParams};
 
 use crate::clock::{Ps, ps};
-use crate::memory::{LinkConfig, TierConfig};
+use crate::memory::{BackingConfig, LinkConfig, TierConfig};
 
 /// Why a platform cannot be simulated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -290,6 +291,13 @@ pub struct Params {
 }
 
 impl Params {
+    /// The longest miss of a device whose DRAM is a cache of another medium, if there is one.
+    pub fn longest_miss(&self) -> Option<Ps> {
+        let backed = (self.tiers.iter()).filter_map(|t| t.config.device.as_ref()?.backing.as_ref());
+        let miss = |b: &BackingConfig| b.firmware + b.flash.read + b.flash.cross;
+        backed.map(miss).max()
+    }
+
     /// Derives the constants of a platform.
     pub fn derive(platform: &Platform) -> Result<Self, SimError> {
         let host = &platform.host;

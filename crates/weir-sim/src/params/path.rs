@@ -5,6 +5,7 @@ use weir_model::platform::{
 };
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
+use super::backing::backing;
 use super::{SimError, TierClass, TierParams, left_over};
 use crate::clock::{Ps, nanos, ps};
 use crate::memory::{
@@ -210,6 +211,7 @@ impl Path {
                     queue: *d.controller.queue,
                     write_buffer: *d.controller.write_buffer,
                     tail,
+                    backing: (d.backing.as_ref()).map(|b| backing(b, *d.capacity)),
                 }),
                 ways: attached.ways,
                 stripe: d.interleave.lines(),

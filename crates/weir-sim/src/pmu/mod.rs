@@ -203,6 +203,15 @@ impl Pmu {
             Counter::WpqOccupancy,
             dram_cycles(sum(TierClass::Ddr, |c| c.dram.write_queue_time)),
         );
+        if p.longest_miss().is_some() {
+            let mut of = |counter, part| put(counter, sum(TierClass::Cxl, part));
+            of(Counter::MediumHits, |c| c.media.hits);
+            of(Counter::MediumMisses, |c| c.media.misses);
+            of(Counter::MediumReads, |c| c.media.reads);
+            of(Counter::MediumPrograms, |c| c.media.programs);
+            of(Counter::MediumCopies, |c| c.media.copies);
+            of(Counter::MediumErases, |c| c.media.erases);
+        }
         put(Counter::CxlRxMemData, sum(TierClass::Cxl, |c| c.lines_in));
         put(Counter::CxlTxMemData, sum(TierClass::Cxl, |c| c.lines_out));
         put(

@@ -229,6 +229,17 @@ impl Uncore {
         Some((time, id, self.pool[id].stage))
     }
 
+    /// Fetches what a copy needs from a medium. Returns when to look again; `None` if all of it is in DRAM.
+    #[cold]
+    pub fn fetch(&mut self, from: Place, to: Place, line: u64, now: Ps) -> Option<Ps> {
+        let later = [from, to].map(|page| {
+            let later = (self.targets[page.tier as usize].tier).fetch(page.line + line, now);
+            self.waits(page.tier);
+            later
+        });
+        later.into_iter().flatten().max()
+    }
+
     /// Copies a line of a page from one tier to another; returns when it is written.
     #[cold]
     pub fn copy_line(&mut self, from: Place, to: Place, line: u64, now: Ps) -> Ps {
@@ -442,7 +453,8 @@ impl Uncore {
             target.begin(&mut self.distressed);
             self.pmu.tor(class).up(now);
             let Some(data) = data else {
-                return;
+                let tier = request.tier;
+                return self.waits(tier);
             };
             if target.tier.has_credits() {
                 request.credit = Credit::Read;

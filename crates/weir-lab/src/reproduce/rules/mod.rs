@@ -2,6 +2,7 @@
 //! no answer yet.
 
 mod applications;
+mod cxl_ssd;
 mod interplay;
 mod memo;
 mod micro23;
@@ -47,6 +48,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(applications::rules());
     rules.extend(sap::rules());
     rules.extend(near_to_far::rules());
+    rules.extend(cxl_ssd::rules());
     rules
 }
 

@@ -4,7 +4,7 @@
 use super::Uncore;
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
-use crate::memory::{Sent, Written};
+use crate::memory::{Footprint, Resumed, Sent, Tier, Written};
 use crate::uncore::request::{Credit, Request, RequestId, Sender, Stage};
 
 impl Uncore {
@@ -39,7 +39,7 @@ impl Uncore {
         let tier = &mut self.targets[request.tier as usize].tier;
         let is_write = request.credit == Credit::Write;
         match tier.credit_back(request.line, is_write, now) {
-            None => {}
+            None => self.waits(request.tier),
             Some((next, Sent::Data(data))) => self.with_credit(next, data),
             Some((next, Sent::Arrives(at))) => self.on_the_way(next, at),
         }
@@ -68,11 +68,11 @@ impl Uncore {
         self.wheel.push(data, id, &mut self.pool);
     }
 
-    /// A tier was asked for the line of a request: it comes at `data`, or the request waits for a credit.
+    /// A tier was asked for the line of a request: it comes at `data`, or the request waits for a credit or a medium.
     #[inline]
     pub(super) fn asked(&mut self, id: RequestId, data: Option<Ps>) {
         let Some(data) = data else {
-            return;
+            return self.waits(self.pool[id].tier);
         };
         let tier = self.pool[id].tier;
         match self.targets[tier as usize].tier.has_credits() {
@@ -127,7 +127,24 @@ impl Uncore {
         request.thread
     }
 
-    /// Sends an event for each write queue for which lines began to wait.
+    /// What tenants use of each tier, before time starts.
+    pub fn warm(&mut self, tier: usize, footprints: &[Footprint]) {
+        self.targets[tier].tier.warm(footprints);
+    }
+
+    /// Whether there is a medium behind the DRAM of a tier.
+    pub fn has_medium(&self, tier: usize) -> bool {
+        self.targets[tier].tier.has_medium()
+    }
+
+    /// A request waits: perhaps for a medium, which has begun to read. Apart from the common way, where lines come.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn waits(&mut self, tier: u8) {
+        self.plan_refills(tier);
+    }
+
+    /// Sends an event for each write queue for which lines began to wait, and for what a medium does.
     #[inline]
     fn plan_refills(&mut self, tier: u8) {
         while let Some((channel, at)) = self.targets[tier as usize].tier.due() {
@@ -144,12 +161,28 @@ impl Uncore {
     pub fn refill(&mut self, event: RequestId, now: Ps) {
         let Request { tier, index, .. } = self.pool[event];
         self.pool.remove(event);
+        if Tier::is_medium(index as u32) {
+            return self.media(tier, index as u32, now);
+        }
         loop {
             let target = &mut self.targets[tier as usize].tier;
             let Some((id, done)) = target.refill(index as u32, now, &mut self.shared) else {
                 break;
             };
             self.written(id, done);
+        }
+        self.plan_refills(tier);
+    }
+
+    /// A medium behind the DRAM of a tier has done something.
+    #[cold]
+    fn media(&mut self, tier: u8, event: u32, now: Ps) {
+        let target = &mut self.targets[tier as usize].tier;
+        for resumed in target.media(event, now, &mut self.shared) {
+            match resumed {
+                Resumed::Data(id, data) => self.with_credit(id, data),
+                Resumed::Written(id, done) => self.written(id, done),
+            }
         }
         self.plan_refills(tier);
     }

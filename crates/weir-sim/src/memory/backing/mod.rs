@@ -1,0 +1,345 @@
+//! A device whose DRAM is a cache of pages of a slower medium.
+//!
+//! | file | content |
+//! |---|---|
+//! | `page_cache` | tags of the DRAM, and which page leaves |
+//! | `footprint` | which pages are in it when a run begins |
+//! | `flash` | dies and channels of the medium |
+//! | `collect` | the map of flash pages, and garbage collection |
+//!
+//! A line whose page is in the cache is one of the DRAM. A miss reads its page: the controller's firmware, a die, a
+//! channel. All lines of the page that come meanwhile wait for the same read. The number of such reads is limited, and so
+//! are programs of written pages that left; what finds no place waits in order. A read line keeps its credit meanwhile, a
+//! written line its place in the device's write buffer.
+
+mod collect;
+mod flash;
+mod footprint;
+mod page_cache;
+
+use std::collections::VecDeque;
+
+pub use collect::BlockConfig;
+pub use flash::FlashConfig;
+pub use footprint::{Footprint, Reuse};
+pub use page_cache::PageCacheConfig;
+
+use self::flash::Flash;
+use self::page_cache::{Found, PageCache, Victim};
+use super::tier::Ticket;
+use crate::clock::Ps;
+
+/// Constants of a medium behind DRAM.
+#[derive(Debug, Clone)]
+pub struct BackingConfig {
+    /// log2 of the lines of a page.
+    pub page_bits: u32,
+    pub cache: PageCacheConfig,
+    /// Pages that are read at once.
+    pub misses: u32,
+    /// Time of a miss in the controller.
+    pub firmware: Ps,
+    /// Whether a written page goes to the medium at once.
+    pub writes_through: bool,
+    pub flash: FlashConfig,
+}
+
+/// Counts of a medium and its cache.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct MediaCounts {
+    /// Lines whose page was in the cache, and lines that waited for it.
+    pub hits: u64,
+    pub misses: u64,
+    /// Pages that came into the cache.
+    pub fills: u64,
+    /// Pages that were written to the medium because of tenants.
+    pub written: u64,
+    /// Pages that were read from it and programmed, with those that garbage collection copied.
+    pub reads: u64,
+    pub programs: u64,
+    pub copies: u64,
+    pub erases: u64,
+    /// Time of dies, summed, and the part of garbage collection.
+    pub busy: u64,
+    pub collecting: u64,
+}
+
+impl MediaCounts {
+    /// Adds the counts of another device.
+    pub fn add(&mut self, other: &Self) {
+        let pairs = [
+            (&mut self.hits, other.hits),
+            (&mut self.misses, other.misses),
+            (&mut self.fills, other.fills),
+            (&mut self.written, other.written),
+            (&mut self.reads, other.reads),
+            (&mut self.programs, other.programs),
+            (&mut self.copies, other.copies),
+            (&mut self.erases, other.erases),
+            (&mut self.busy, other.busy),
+            (&mut self.collecting, other.collecting),
+        ];
+        for (sum, more) in pairs {
+            *sum += more;
+        }
+    }
+}
+
+/// What waits for a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Waiter {
+    /// A line that is read: it came to the device's link at `sent`, and to the cache at `at`.
+    Read {
+        ticket: Ticket,
+        line: u64,
+        sent: Ps,
+        at: Ps,
+    },
+    /// A written line in the write buffer since then.
+    Write { line: u64, since: Ps },
+    /// Nothing: the page is only fetched.
+    Fetch,
+}
+
+impl Waiter {
+    fn writes(self) -> bool {
+        matches!(self, Waiter::Write { .. })
+    }
+}
+
+/// What the DRAM moves because of the medium, and who may go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moves {
+    /// This page was read from the DRAM, to be programmed.
+    Out(u64),
+    /// This page was written into the DRAM.
+    In(u64),
+    /// The page of this one is in the cache.
+    Ready(Waiter),
+}
+
+/// The event at which what waits looks again for a place; smaller numbers are reads of pages.
+const RETRY: u32 = 0xffff;
+
+/// A page that is being read.
+#[derive(Debug, Default)]
+struct Fill {
+    page: u64,
+    /// Whether it is under way, and whether it has left its die.
+    reads: bool,
+    crosses: bool,
+    waiters: Vec<Waiter>,
+}
+
+/// A medium in use.
+pub struct Backing {
+    config: BackingConfig,
+    cache: PageCache,
+    flash: Flash,
+    fills: Vec<Fill>,
+    free: Vec<u32>,
+    waiting: VecDeque<(u64, Waiter)>,
+    retries: bool,
+    /// Events that must happen, and when.
+    due: Vec<(u32, Ps)>,
+    hits: u64,
+    misses: u64,
+    fill_count: u64,
+}
+
+impl Backing {
+    /// An idle medium behind a cache whose pages are drawn from footprints.
+    pub fn new(config: &BackingConfig, seed: u64) -> Self {
+        let misses = config.misses.clamp(1, RETRY);
+        Self {
+            cache: PageCache::new(config.cache.clone(), seed),
+            flash: Flash::new(config.flash.clone(), seed),
+            fills: (0..misses).map(|_| Fill::default()).collect(),
+            free: (0..misses).rev().collect(),
+            waiting: VecDeque::new(),
+            retries: false,
+            due: Vec::new(),
+            hits: 0,
+            misses: 0,
+            fill_count: 0,
+            config: config.clone(),
+        }
+    }
+
+    /// What tenants use of the device, before the first access.
+    pub fn warm(&mut self, footprints: Vec<Footprint>) {
+        self.cache.warm(footprints);
+    }
+
+    /// log2 of the lines of a page.
+    pub fn page_bits(&self) -> u32 {
+        self.config.page_bits
+    }
+
+    /// What was counted so far.
+    pub fn counts(&self) -> MediaCounts {
+        MediaCounts {
+            hits: self.hits,
+            misses: self.misses,
+            fills: self.fill_count,
+            ..self.flash.counts
+        }
+    }
+
+    /// A line of a page that is in the cache was written.
+    pub fn written(&mut self, line: u64) {
+        self.cache.touch(line >> self.config.page_bits, true);
+    }
+
+    /// An event that must happen, and when.
+    pub fn due(&mut self) -> Option<(u32, Ps)> {
+        self.due.pop()
+    }
+
+    /// Looks for the page of a line at `at`. Returns whether it is in the cache; if not, its waiter is named when it is.
+    /// What the DRAM moves for that is added to `moves`.
+    #[inline]
+    pub fn access(&mut self, line: u64, waiter: Waiter, at: Ps, moves: &mut Vec<Moves>) -> bool {
+        let page = line >> self.config.page_bits;
+        let served = self.serve(page, waiter, at, moves);
+        match served {
+            Served::Now => self.hits += 1,
+            Served::Fills => self.misses += 1,
+            Served::Waits => {
+                self.misses += 1;
+                self.waiting.push_back((page, waiter));
+            }
+        }
+        matches!(served, Served::Now)
+    }
+
+    #[inline]
+    fn serve(&mut self, page: u64, waiter: Waiter, at: Ps, moves: &mut Vec<Moves>) -> Served {
+        let passes = waiter.writes() && self.config.writes_through;
+        match self.cache.touch(page, waiter.writes() && !passes) {
+            Found::Here if passes && !self.write_through(page, at) => Served::Waits,
+            Found::Here => Served::Now,
+            found => self.miss(found, page, waiter, at, moves),
+        }
+    }
+
+    #[inline(never)]
+    fn miss(
+        &mut self,
+        found: Found,
+        page: u64,
+        waiter: Waiter,
+        at: Ps,
+        moves: &mut Vec<Moves>,
+    ) -> Served {
+        if found == Found::Absent && !self.begin(page, at, moves) {
+            return Served::Waits;
+        }
+        if let Some(fill) = self
+            .fills
+            .iter_mut()
+            .find(|fill| fill.page == page && fill.reads)
+        {
+            fill.waiters.push(waiter);
+        }
+        Served::Fills
+    }
+
+    /// Begins to read a page. Returns whether there was a place for it, and for the page that leaves.
+    fn begin(&mut self, page: u64, at: Ps, moves: &mut Vec<Moves>) -> bool {
+        let (Some(&fill), Some((way, victim))) = (self.free.last(), self.cache.victim(page)) else {
+            // The end of another read is the occasion to look again.
+            return false;
+        };
+        if let Victim::Dirty(out) = victim {
+            if !self.has_room(at) {
+                return false;
+            }
+            self.flash.program(out, at);
+            moves.push(Moves::Out(out));
+        }
+        self.free.pop();
+        self.fills[fill as usize] = Fill {
+            page,
+            reads: true,
+            ..Fill::default()
+        };
+        self.cache.begin(page, way);
+        self.fill_count += 1;
+        let sensed = self.flash.read(page, at + self.config.firmware);
+        self.due.push((fill, sensed));
+        true
+    }
+
+    /// Programs a page that was written. Returns whether there was a place, or the page waits for its die already.
+    fn write_through(&mut self, page: u64, at: Ps) -> bool {
+        if self.flash.waits(page, at) {
+            return true;
+        }
+        let room = self.has_room(at);
+        if room {
+            self.flash.program(page, at);
+        }
+        room
+    }
+
+    /// Whether another program finds a place; if not, what waits looks again when one does.
+    fn has_room(&mut self, at: Ps) -> bool {
+        let room = self.flash.has_room(at);
+        if !room && !self.retries {
+            self.retries = true;
+            self.due.push((RETRY, self.flash.next_room().max(at + 1)));
+        }
+        room
+    }
+
+    /// An event.
+    pub fn happens(&mut self, event: u32, now: Ps, moves: &mut Vec<Moves>) {
+        if let Some(fill) = self.fills.get_mut(event as usize) {
+            let page = fill.page;
+            if !fill.crosses {
+                fill.crosses = true;
+                let here = self.flash.cross(page, now);
+                return self.due.push((event, here));
+            }
+            fill.reads = false;
+            let waiters = std::mem::take(&mut fill.waiters);
+            self.free.push(event);
+            self.end(page, waiters, now, moves);
+        } else {
+            self.retries = false;
+        }
+        while let Some(&(page, waiter)) = self.waiting.front() {
+            match self.serve(page, waiter, now, moves) {
+                Served::Waits => return,
+                Served::Now => moves.push(Moves::Ready(waiter)),
+                Served::Fills => {}
+            }
+            self.waiting.pop_front();
+        }
+    }
+
+    /// A page has come.
+    fn end(&mut self, page: u64, waiters: Vec<Waiter>, now: Ps, moves: &mut Vec<Moves>) {
+        let written = waiters.iter().any(|waiter| waiter.writes());
+        self.cache.end(page, written && !self.config.writes_through);
+        for waiter in waiters {
+            if waiter.writes() && self.config.writes_through && !self.write_through(page, now) {
+                self.waiting.push_back((page, waiter));
+            } else {
+                moves.push(Moves::Ready(waiter));
+            }
+        }
+        moves.push(Moves::In(page));
+    }
+}
+
+/// What became of a look-up.
+enum Served {
+    /// The page is in the cache.
+    Now,
+    /// It is being read.
+    Fills,
+    /// There is no place to read it, or to write it.
+    Waits,
+}
