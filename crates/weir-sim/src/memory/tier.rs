@@ -269,6 +269,12 @@ impl Tier {
         if self.devices.is_empty() {
             return Some(self.read_dram(line, own, at, shared));
         }
+        self.read_behind(ticket, line, at)
+    }
+
+    /// Reads a line of a device for a request that is before its link at `at`; `None` as for [`Self::read`].
+    #[inline(never)]
+    fn read_behind(&mut self, ticket: Ticket, line: u64, at: Ps) -> Option<Ps> {
         let (way, ..) = self.locate(line);
         let reads = &mut self.devices[way].reads;
         if reads.take() {
@@ -333,16 +339,10 @@ impl Tier {
     #[inline(always)]
     fn read_device(&mut self, ticket: Ticket, line: u64, sent: Ps) -> Option<Ps> {
         let (way, at) = self.ask_device(line, sent);
-        let is_here = self.devices[way].backing.is_none() || {
-            let waiter = Waiter::Read {
-                ticket,
-                line,
-                sent,
-                at,
-            };
-            self.look(way, line, waiter, at)
-        };
-        is_here.then(|| self.answer(line, sent, at))
+        if self.devices[way].backing.is_some() && !self.is_here(way, ticket, line, sent, at) {
+            return None;
+        }
+        Some(self.answer(line, sent, at))
     }
 
     /// Sends a request to the device of a line; returns the device, and when it has the request.
@@ -469,8 +469,8 @@ impl Tier {
         if self.has_credits() {
             at = self.send_to_device(way, at);
         }
-        if let Some(backing) = self.devices.get_mut(way).and_then(|d| d.backing.as_mut()) {
-            backing.written(self.stripes.locate(line).1);
+        if self.devices.get(way).is_some_and(|d| d.backing.is_some()) {
+            self.is_written(way, line);
         }
         let entered = self.channels[number].write(within, at);
         self.completed_from(way, entered, shared)

@@ -49,9 +49,39 @@ impl Tier {
         }
     }
 
+    /// Whether the page of a line that a read asks for is in the cache; if not, the read goes on when it is. Apart from
+    /// the way of devices without a medium, which is as short as it can be.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_here(
+        &mut self,
+        way: usize,
+        ticket: Ticket,
+        line: u64,
+        sent: Ps,
+        at: Ps,
+    ) -> bool {
+        let waiter = Waiter::Read {
+            ticket,
+            line,
+            sent,
+            at,
+        };
+        self.look(way, line, waiter, at)
+    }
+
+    /// A line was written into the DRAM of its device.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn is_written(&mut self, way: usize, line: u64) {
+        let (_, of_device) = self.stripes.locate(line);
+        if let Some(backing) = &mut self.devices[way].backing {
+            backing.written(of_device);
+        }
+    }
+
     /// Looks for the page of a line in the cache of its device. Returns whether it is there; if not, the waiter goes on
     /// when it is.
-    #[inline(never)]
     pub(super) fn look(&mut self, way: usize, line: u64, waiter: Waiter, at: Ps) -> bool {
         let (_, of_device) = self.stripes.locate(line);
         let mut moves = Vec::new();
