@@ -85,6 +85,7 @@ fn ids(source: &str) -> Vec<&str> {
 fn in_unit(value: &str, unit: &str) -> Option<f64> {
     match unit {
         "ns" => Some(value.parse::<Nanos>().ok()?.get()),
+        "us" => Some(value.parse::<Nanos>().ok()?.get() / 1000.0),
         "GB/s" => Some(value.parse::<GbPerSec>().ok()?.get()),
         "GHz" => Some(value.parse::<Gigahertz>().ok()?.get()),
         "GB" => Some(value.parse::<Bytes>().ok()?.get() as f64 / f64::from(1 << 30)),
@@ -108,6 +109,7 @@ fn a_value_that_cites_a_published_row_is_the_value_printed_there() {
         ("micro23-a", "read"),
         ("micro23-b", "read"),
         ("micro23-c", "read"),
+        ("cxl-ssd-znand", "controller"),
     ];
     let published = published::builtin_rows();
     let mut compared = 0;
