@@ -84,9 +84,8 @@ fn every_key_of_the_reference_is_shown_and_every_shown_key_is_in_the_reference()
             let here: BTreeSet<String> = rows.iter().map(|row| row.key.clone()).collect();
             assert_eq!(here.len(), rows.len(), "a key is shown twice");
             // A device without a medium has none of the keys of one.
-            let is_of_device = |path: &str| {
-                !path.starts_with("backing.") || here.contains("backing.medium")
-            };
+            let is_of_device =
+                |path: &str| !path.starts_with("backing.") || here.contains("backing.medium");
             let needed = keys.iter().filter(|key| key.need != Need::Optional);
             for key in needed.filter(|key| is_of_device(key.path)) {
                 assert!(
