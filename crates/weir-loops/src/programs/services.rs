@@ -25,7 +25,7 @@ const THINKS: Duration = Duration::from_millis(1);
 /// Requests under way for each thread.
 const CLIENTS: usize = 8;
 /// The longest wait until a service listens.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A record: where the next one is.
 fn next(service: u64, records: u64, place: u64) -> u64 {
@@ -164,7 +164,10 @@ fn connect(given: &Given, service: u64, all: &mut [Ending]) -> io::Result<UnixSt
     loop {
         match UnixStream::connect(socket(given, service)) {
             Ok(stream) => return Ok(stream),
-            Err(why) if began.elapsed() > PATIENCE => return Err(why),
+            Err(why) if began.elapsed() > PATIENCE => {
+                let says = format!("service {service} does not listen: {why}");
+                return Err(io::Error::new(why.kind(), says));
+            }
             Err(_) => thread::sleep(Duration::from_millis(5)),
         }
         if let Some(Ok(Some(status))) = all
