@@ -1,4 +1,4 @@
-//! Classes by which memory is allocated (Memory disaggregation: why now and what are the challenges, section 4.1): what each
+//! Classes by which memory is allocated (Memory disaggregation: why now and what are the challenges): what each
 //! needs of a replayed trace, and which VMs lose memory when a device or all of a pool fails.
 //!
 //! Memory is bought by the rule of `weir plan pool`: the least with which the VMs find room.

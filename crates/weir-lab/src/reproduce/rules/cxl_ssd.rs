@@ -22,7 +22,7 @@ const LLC: Bytes = Bytes::mib(4);
 const DEVICE: Bytes = Bytes::gib(1);
 /// A set of which the DRAM of the device holds a quarter.
 const LARGER: Bytes = Bytes::gib(4);
-/// A load that no cache keeps, beside the device's own time: what SSD-008 leaves of it.
+/// What a load that no cache keeps takes in addition to the device's own time. SSD-008 sets it.
 const UNCACHED_NS: f64 = 6_600.0;
 
 const APEX: &str = "by the share of accesses that each cache holds under Apex-Map's law, with the latencies of the model";
@@ -101,6 +101,6 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::predicted("SSD-003", over_cxl(0.001)).noting(APEX),
         Rule::predicted("SSD-004", over_dram(0.001)).noting(COMPARABLE),
         Rule::calibrated("SSD-007", over_dram(1.0)).noting(SETS_FIRMWARE),
-        Rule::identity("SSD-008", over_cxl(1.0)).noting(SETS_UNCACHED),
+        Rule::calibrated("SSD-008", over_cxl(1.0)).noting(SETS_UNCACHED),
     ]
 }
