@@ -101,6 +101,6 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::predicted("SSD-003", over_cxl(0.001)).noting(APEX),
         Rule::predicted("SSD-004", over_dram(0.001)).noting(COMPARABLE),
         Rule::calibrated("SSD-007", over_dram(1.0)).noting(SETS_FIRMWARE),
-        Rule::calibrated("SSD-008", over_cxl(1.0)).noting(SETS_UNCACHED),
+        Rule::identity("SSD-008", over_cxl(1.0)).noting(SETS_UNCACHED),
     ]
 }
