@@ -192,10 +192,10 @@ static void *work(void *mark) {
     return 0;
 }
 int main() {
+    char *kept = malloc(4 * MIB); /* first, so that nothing that was freed serves it */
+    memset(kept, 9, 4 * MIB);
     pthread_t all[4];
     for (uintptr_t i = 0; i < 4; i++) pthread_create(all + i, 0, work, (void *)(i + 1));
-    char *kept = malloc(4 * MIB);
-    memset(kept, 9, 4 * MIB);
     for (int i = 0; i < 100; i++) {
         int child = fork();
         if (!child) {
