@@ -99,10 +99,16 @@ fn without_case(spec: &PointSpec) -> Point {
         steadiness: None,
         theory: None,
         medium: None,
-        conditions: Vec::new(),
+        conditions: (load.deterministic)
+            .then(|| DETERMINISTIC.to_owned())
+            .into_iter()
+            .collect(),
         error: None,
     }
 }
+
+/// A condition of points whose load is [deterministic](weir_model::tenant::Tenant::deterministic).
+const DETERMINISTIC: &str = "reads have the hint that they are deterministic";
 
 /// The part of the bytes touched that a figure counts: what was moved where the point is a copy.
 pub(crate) fn counted_part(spec: &PointSpec) -> f64 {

@@ -64,6 +64,9 @@ pub struct Load {
     /// Ways of the last-level cache that its lines may fill, a bit each; `None` for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ways: Option<u32>,
+    /// Whether the device must not let its reads wait for internal tasks, as [`Tenant::deterministic`] says.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deterministic: bool,
 }
 
 impl Load {
@@ -89,6 +92,7 @@ impl Load {
             timing: Timing::default(),
             prefetch: true,
             ways: None,
+            deterministic: false,
         }
     }
 
@@ -185,6 +189,7 @@ impl Load {
             placements: BTreeMap::new(),
             prefetch: self.prefetch,
             cache_ways: self.ways,
+            deterministic: self.deterministic,
         }
     }
 }
@@ -325,6 +330,7 @@ impl fmt::Display for Load {
             timing,
             prefetch,
             ways,
+            deterministic,
         } = self;
         write!(f, "{op} {}", pattern.name())?;
         match pattern {
@@ -375,6 +381,9 @@ impl fmt::Display for Load {
                 Arrivals::Closed => write!(f, ", pausing {} ns a line", pause.get())?,
                 Arrivals::Open => write!(f, ", a line due every {} ns", pause.get())?,
             }
+        }
+        if *deterministic {
+            write!(f, ", deterministic")?;
         }
         if let Some(mask) = ways {
             write!(f, ", in cache ways {mask:#x}")?;

@@ -31,6 +31,10 @@ pub struct Tenant {
     /// all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_ways: Option<u32>,
+    /// Whether its memory has the hint that a device with a medium must not let its reads wait for internal tasks such as
+    /// garbage collection (*determinism*, CXL-SSD, HotStorage 2022, section 5).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deterministic: bool,
 }
 
 /// What a tenant does.
@@ -217,6 +221,7 @@ impl Tenant {
             placements: BTreeMap::new(),
             prefetch: true,
             cache_ways: None,
+            deterministic: false,
         }
     }
 
@@ -230,6 +235,7 @@ impl Tenant {
             placements: BTreeMap::new(),
             prefetch: true,
             cache_ways: None,
+            deterministic: false,
         }
     }
 
@@ -243,6 +249,7 @@ impl Tenant {
             placements: BTreeMap::new(),
             prefetch: true,
             cache_ways: None,
+            deterministic: false,
         }
     }
 

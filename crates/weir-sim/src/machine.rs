@@ -16,7 +16,7 @@ use weir_model::platform::Platform;
 use weir_model::region::RegionUse;
 use weir_model::stop;
 use weir_model::tenant::{Stream, Tenant, Work};
-use weir_model::topology::Topology;
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::clock::{nanos, ps};
@@ -54,6 +54,34 @@ impl Model {
             )));
         }
         Ok(())
+    }
+
+    /// Refuses hints for memory that no medium is behind.
+    fn check_hints(&self, tenants: &[Tenant]) -> Result<(), MachineError> {
+        let has_medium = |name: &TierName| {
+            let at = self
+                .topology
+                .tiers
+                .iter()
+                .position(|tier| tier.name == *name);
+            let tier = at.and_then(|at| self.params.tiers.get(at));
+            tier.is_some_and(|t| {
+                t.config
+                    .device
+                    .as_ref()
+                    .is_some_and(|d| d.backing.is_some())
+            })
+        };
+        let hinted =
+            |tenant: &&Tenant| tenant.deterministic && !tenant.placement.tiers().any(has_medium);
+        match tenants.iter().find(hinted) {
+            None => Ok(()),
+            Some(tenant) => Err(MachineError::Request(format!(
+                "tenant `{}` is to be deterministic, but no medium is behind its memory: the hint is for devices with a \
+                 group [backing], such as cxl-ssd-znand",
+                tenant.name
+            ))),
+        }
     }
 }
 
@@ -296,6 +324,7 @@ impl Machine for SimMachine {
         for mask in tenants.iter().filter_map(|t| t.cache_ways) {
             self.model.check_ways(mask)?;
         }
+        self.model.check_hints(tenants)?;
         // The memory here is write-back, where a non-temporal load is a load.
         let tenants: Vec<Tenant> = (tenants.iter().cloned())
             .map(|tenant| tenant.with_stream(|s| s.op = s.op.without_load_hint()))
@@ -314,7 +343,8 @@ impl Machine for SimMachine {
         let (threads, llc) = warm::walk_through(threads, llc, &masks, &self.model.params);
         let services = layout::services(tenants, &threads, self.seed);
         let mut engine = Engine::new(Arc::clone(&self.model.params), threads, llc, self.seed);
-        engine.set_pages(pages);
+        let deterministic: Vec<bool> = tenants.iter().map(|t| t.deterministic).collect();
+        engine.set_pages(pages, &deterministic);
         engine.set_services(services);
         for (i, tenant) in tenants.iter().enumerate() {
             if let Some(mask) = tenant.cache_ways {

@@ -6,8 +6,10 @@ use crate::common::*;
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::platform::{Backing, Platform};
-use weir_model::tenant::Tenant;
+use weir_model::tenant::{Placement, Tenant};
+use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
+use weir_model::workload::Workloads;
 
 /// A server with this device, whose medium is changed.
 fn with(device: &str, change: impl Fn(&mut Backing)) -> Platform {
@@ -115,7 +117,7 @@ fn a_chase_takes_the_mean_of_hits_and_misses_of_the_page_cache() {
 
 #[test]
 fn pages_that_leave_are_copied_and_those_who_wait_for_their_dies_feel_it() {
-    let stored = |change: &dyn Fn(&mut Backing)| {
+    let stored_beside = |deterministic: bool, change: &dyn Fn(&mut Backing)| {
         let cached = with("cxl-ssd-znand", |b| {
             b.cache.value = Bytes::mib(4);
             b.dies.value = 16;
@@ -123,10 +125,14 @@ fn pages_that_leave_are_copied_and_those_who_wait_for_their_dies_feel_it() {
         });
         let tenants = [
             random(Op::St, "cxl0", 1..5),
-            at_random("cxl0", Bytes::gib(1)),
+            Tenant {
+                deterministic,
+                ..at_random("cxl0", Bytes::gib(1))
+            },
         ];
         run(&bed_of(&cached), &tenants, 5_000.0, 60_000.0, 1)
     };
+    let stored = |change: &dyn Fn(&mut Backing)| stored_beside(false, change);
     let tail = |seen: &Measured| {
         seen.0.tenants[1]
             .latency
@@ -158,8 +164,62 @@ fn pages_that_leave_are_copied_and_those_who_wait_for_their_dies_feel_it() {
     let rates = [&collecting, &without, &fast].map(|seen| seen.gbps(0));
     assert!(rates[0] < 0.5 * rates[1], "{rates:?}");
     assert!(rates[1] < 0.9 * rates[2], "{rates:?}");
-    let tails = [&collecting, &without].map(tail);
+    // Loads with the hint do not wait for collection, and hardly for stores.
+    let hinted = stored_beside(true, &|_| {});
+    let tails = [&collecting, &without, &hinted].map(tail);
     assert!(tails[0] > 4.0 * tails[1], "{tails:?}");
+    assert!(tails[2] < 0.2 * tails[1], "{tails:?}");
+    // They take places from stores, which go on.
+    assert!(hinted.count(Counter::MediumErases) > 0.0);
+    assert!(hinted.gbps(0) > 0.1 * collecting.gbps(0));
+}
+
+/// Apex-Map: dependent loads of the lines of `memory`, each at `u^(1/alpha)` of it.
+fn apex(memory: Bytes, alpha: f64) -> Tenant {
+    let text = format!(
+        r#"
+kind = "workload"
+summary = "Apex-Map"
+source = "Strohmaier and Shan, Apex-Map, SC 2005"
+[[phase]]
+cpi = 1
+apki = 500
+regions = [
+  {{ name = "data", bytes = "{} GiB", order = "apex", element = "64 B", skew = {alpha}, dependent = 1 }},
+]
+"#,
+        memory.get() >> 30
+    );
+    let work = Workloads::check("apex.toml", &text).unwrap();
+    let placement = Placement::Bind(TierName::named("cxl0"));
+    Tenant {
+        prefetch: false,
+        ..Tenant::running(work, vec![0], placement)
+    }
+}
+
+#[test]
+fn of_apex_map_those_accesses_miss_that_its_law_sends_beyond_the_cache() {
+    let cached = z_nand(256);
+    let memory = Bytes::gib(16);
+    for alpha in [1.0, 0.3, 0.1] {
+        let seen = run(
+            &bed_of(&cached),
+            &[apex(memory, alpha)],
+            2_000.0,
+            30_000.0,
+            1,
+        );
+        let missed = seen.count(Counter::MediumMisses) / seen.accesses(0);
+        let expected = 1.0 - (Bytes::mib(256).get() as f64 / memory.get() as f64).powf(alpha);
+        // The least recently used pages leave, which are not always the least popular ones; and lines that the host's
+        // caches answer leave their pages unused.
+        let ratio = missed / expected;
+        assert!(
+            (0.97..1.3).contains(&ratio),
+            "{alpha}: {missed} of {expected}"
+        );
+    }
 }
 
 #[test]

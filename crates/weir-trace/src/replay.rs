@@ -130,6 +130,10 @@ impl Part {
                 let rank = ((rank - 0.5) as u64).min(self.elements - 1);
                 self.scattered(rank)
             }
+            Order::Apex => {
+                let element = unit.powf(1.0 / self.skew) * self.elements as f64;
+                (element as u64).min(self.elements - 1)
+            }
             Order::Random | Order::Chase => {
                 ((unit * self.elements as f64) as u64).min(self.elements - 1)
             }

@@ -14,7 +14,7 @@ use std::str::FromStr;
 use weir_model::access::{Op, Pattern, Timing};
 use weir_model::document::{Point, TailScore};
 use weir_model::latency::LatencySummary;
-use weir_model::topology::{Tier, TierName, Topology};
+use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::bandwidth::working_set;
@@ -64,6 +64,7 @@ const FOR_P999: u64 = 12_000;
 Examples:
   weir bench tail --quick
   weir bench tail --on emr2s+cxl-a --tier dram,cxl0 --beside readers
+  weir bench tail --on emr2s+cxl-ssd-znand --tier cxl0 --beside writers --deterministic
   weir bench tail --beside writers --threads 1,4,16 --format json")]
 pub struct Tail {
     /// Tiers, as `weir topo` names them [default: all].
@@ -75,6 +76,10 @@ pub struct Tail {
     /// Threads beside the one that is timed [default: powers of two to 32].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub threads: Vec<Threads>,
+    /// Give the timed loads the hint that no internal task of the device may delay them (CXL-SSD; a model of a device
+    /// with a medium).
+    #[arg(long)]
+    pub deterministic: bool,
     /// Fewer thread counts, and no quantiles beyond p99.99.
     #[arg(long)]
     pub quick: bool,
@@ -107,7 +112,7 @@ impl PointStudy for Tail {
         } else {
             (FOR_P99999, FOR_P9999)
         };
-        let mut points = Vec::new();
+        let mut points: Vec<PointSpec> = Vec::new();
         for tier in choose_tiers(topology, &self.tiers)? {
             points.push(timed(topology, tier, 1).at_least(alone));
             for co_runners in or_usual(&self.co_runners, &CoRunners::ALL) {
@@ -115,6 +120,13 @@ impl PointStudy for Tail {
                     points.push(with(topology, tier, co_runners, threads).at_least(beside));
                 }
             }
+        }
+        let is_cxl = |name: &TierName| {
+            let kinds = [TierKind::Cxl, TierKind::RemoteCxl];
+            (topology.tiers.iter()).any(|tier| tier.name == *name && kinds.contains(&tier.kind))
+        };
+        for point in points.iter_mut().filter(|point| is_cxl(&point.load.tier)) {
+            point.load.deterministic = self.deterministic;
         }
         Ok(points)
     }

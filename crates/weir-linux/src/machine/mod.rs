@@ -314,6 +314,12 @@ impl Machine for LinuxMachine {
                 tenant.name
             )));
         }
+        if let Some(tenant) = tenants.iter().find(|tenant| tenant.deterministic) {
+            return Err(MachineError::Request(format!(
+                "`{}` is to be deterministic: no device takes that hint, only a model of one with a medium",
+                tenant.name
+            )));
+        }
         let work = assignment::work(&self.host, tenants, self.seed)?;
         self.pool = Some(WorkerPool::assemble(work, tenants, &self.host)?);
         Ok(())

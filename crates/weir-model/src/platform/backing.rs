@@ -39,6 +39,8 @@ keys! {
         read: derived Nanos = "backing.read", "3 us", 10 to 10000000;
         /// How long it programs that.
         program: derived Nanos = "backing.program", "100 us", 10 to 100000000;
+        /// How long a die takes to suspend a program, an erase or a copy for a read with the hint that it is deterministic.
+        suspend: defaulted Nanos = "backing.suspend", "5 us", 0 to 1000000;
         /// How long it erases a block. A medium without blocks is written in place.
         erase: optional Nanos = "backing.erase", "3 ms", 1000 to 1000000000;
         /// Pages of `unit` in a block.

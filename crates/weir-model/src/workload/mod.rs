@@ -128,7 +128,7 @@ pub struct Region {
     /// Independent runs of a sequential order, or independent chains of a chase or of dependent
     /// loads: what the program itself overlaps.
     pub streams: u32,
-    /// Exponent of a Zipf order.
+    /// Exponent of a Zipf order; alpha of an apex order.
     pub skew: f64,
     /// Share of the elements whose address is loaded from the element before, of the same chain.
     pub dependent: f64,
@@ -153,6 +153,9 @@ crate::named! {
         Cycle = "cycle",
         /// Drawn by Zipf's law, the popular ones scattered.
         Zipf = "zipf",
+        /// Drawn as Apex-Map does: of N elements the one at u^(1/alpha) N, u in \[0, 1), so that the first ones are the
+        /// popular ones (Strohmaier and Shan, *Apex-Map*, SC 2005).
+        Apex = "apex",
         /// Drawn with equal chance, each address loaded from the element before.
         Chase = "chase",
         /// Ascending through memory that was never touched before, as an allocator hands it out: every
@@ -186,6 +189,11 @@ impl Order {
     /// Whether lines follow each other without end.
     pub const fn is_run(self) -> bool {
         matches!(self, Order::Sequential | Order::Fresh)
+    }
+
+    /// Whether some elements are touched more often than others.
+    pub const fn is_skewed(self) -> bool {
+        matches!(self, Order::Zipf | Order::Apex)
     }
 }
 

@@ -135,7 +135,7 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
         modifies: number("modifies").unwrap_or(0.0),
         non_temporal: number("non_temporal").unwrap_or(0.0),
         streams: number("streams").unwrap_or(1.0) as u32,
-        skew: number("skew").unwrap_or(0.99),
+        skew: number("skew").unwrap_or(usual_skew(order)),
         dependent: match order {
             Order::Chase => 1.0,
             _ => number("dependent").unwrap_or(0.0),
@@ -145,6 +145,14 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
     };
     check_region(table, &region);
     Some(region)
+}
+
+/// The skew of an order unless it is given.
+pub(super) const fn usual_skew(order: Order) -> f64 {
+    match order {
+        Order::Apex => 1.0,
+        _ => 0.99,
+    }
 }
 
 fn only(table: &Table<'_>, keys: &'static [Key], more: &[&'static str]) {
@@ -192,6 +200,13 @@ fn check_region(table: &Table<'_>, region: &Region) {
     if region.stride.get() < region.element.get() {
         let message = format!("a stride of {} is less than the element", region.stride);
         table.wrong("stride", message, None);
+    }
+    if region.order == Order::Apex && !(0.001..=1.0).contains(&region.skew) {
+        let message = format!(
+            "the alpha of an apex order is 0.001 to 1, not {}",
+            region.skew
+        );
+        table.wrong("skew", message, None);
     }
     if region.stride != region.element && !region.order.is_run() {
         let message = format!("a {} order has no stride", region.order.name());

@@ -116,14 +116,19 @@ fn keys(region: &Region) -> String {
     if region.stride != region.element {
         keys.push(format!("stride = {}", size(region.stride)));
     }
-    let is_zipf = region.order == super::Order::Zipf;
+    let usual = super::read::usual_skew(region.order);
+    let usual_skew = if region.order.is_skewed() {
+        f64::NAN
+    } else {
+        usual
+    };
     let is_chase = region.order == super::Order::Chase;
     let others = [
         ("stores", region.stores, 0.0),
         ("modifies", region.modifies, 0.0),
         ("non_temporal", region.non_temporal, 0.0),
         ("streams", f64::from(region.streams), 1.0),
-        ("skew", region.skew, if is_zipf { f64::NAN } else { 0.99 }),
+        ("skew", region.skew, usual_skew),
         (
             "dependent",
             region.dependent,

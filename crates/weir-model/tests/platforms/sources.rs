@@ -110,6 +110,7 @@ fn a_value_that_cites_a_published_row_is_the_value_printed_there() {
         ("micro23-b", "read"),
         ("micro23-c", "read"),
         ("cxl-ssd-znand", "controller"),
+        ("hotstorage22-ssd", "controller"),
     ];
     let published = published::builtin_rows();
     let mut compared = 0;

@@ -90,6 +90,7 @@ fn lines(region: &described::Region) -> (Popularity, f64) {
     let items = (region.bytes.get() as f64 / element).max(1.0);
     let popularity = match region.order {
         Order::Zipf => Popularity::zipf(items, region.skew),
+        Order::Apex => Popularity::apex(items, region.skew),
         _ => Popularity::equal(),
     };
     // What lies in one line is in a cache together.
@@ -228,7 +229,7 @@ fn is_fresh(workload: &Workload, name: &str) -> bool {
 
 /// Bands and visits of a region, by the phase that goes through it most unequally.
 fn region(workload: &Workload, name: &str, misses: f64, touched: Touched) -> Region {
-    let unequal = all_of(workload, name).max_by_key(|region| region.order == Order::Zipf);
+    let unequal = all_of(workload, name).max_by_key(|region| region.order.is_skewed());
     let (popularity, in_a_page) = unequal.map_or((Popularity::equal(), 1.0), lines);
     let bytes = unequal.map_or(Bytes(BASE), |region| region.bytes);
     let pages = bytes.get() as f64 / BASE as f64;

@@ -5,6 +5,8 @@
 pub(super) struct Popularity {
     /// Items so far, and their touches; the last point is (1, 1).
     points: Vec<(f64, f64)>,
+    /// Whether popular items are anywhere; if not, they are the first ones.
+    scattered: bool,
 }
 
 /// Ranks of a Zipf law are divided into so many classes, each wider than the one before.
@@ -17,6 +19,7 @@ impl Popularity {
     pub(super) fn equal() -> Self {
         Self {
             points: vec![(1.0, 1.0)],
+            scattered: true,
         }
     }
 
@@ -35,7 +38,24 @@ impl Popularity {
             .map(|class| (at(class) / items, sum(at(class)) / sum(items)))
             .collect();
         points[CLASSES as usize] = (1.0, 1.0);
-        Self { points }
+        Self {
+            points,
+            scattered: true,
+        }
+    }
+
+    /// As Apex-Map draws them: the first part x of the items has the share x^`alpha` of the touches.
+    pub(super) fn apex(items: f64, alpha: f64) -> Self {
+        if items < 2.0 || alpha >= 1.0 {
+            return Self::equal();
+        }
+        let at = |class: u32| items.powf(f64::from(class) / f64::from(CLASSES) - 1.0);
+        Self {
+            points: (0..=CLASSES)
+                .map(|class| (at(class), at(class).powf(alpha)))
+                .collect(),
+            scattered: false,
+        }
     }
 
     /// Of groups of `of` items that lie together, where popular items are scattered: a group stands where its most popular
@@ -46,9 +66,10 @@ impl Popularity {
             let others = |n: f64| 1.0 - (1.0 - items).max(0.0).powf(n);
             (others(of), touches + (1.0 - touches) * others(of - 1.0))
         };
-        match of > 1.0 {
+        match of > 1.0 && self.scattered {
             true => Self {
                 points: self.points.iter().map(group).collect(),
+                scattered: true,
             },
             false => self.clone(),
         }
@@ -89,7 +110,10 @@ impl Popularity {
         if let Some(last) = points.last_mut() {
             last.1 = 1.0;
         }
-        Self { points }
+        Self {
+            points,
+            scattered: self.scattered,
+        }
     }
 
     /// Items and touches of each class.
@@ -140,6 +164,18 @@ mod tests {
                 prop_assert!((sum - 1.0).abs() < 1e-6, "{n}: {bands:?}");
                 prop_assert!(bands.iter().all(|band| band[n] > -1e-12), "{bands:?}");
             }
+        }
+
+        #[test]
+        fn of_popular_items_that_lie_together_groups_are_as_unequal(
+            items in 1e3f64..1e9, alpha in 0.001f64..1.0, of in 1.0f64..1024.0,
+        ) {
+            let touched = Popularity::apex(items, alpha);
+            prop_assert_eq!(&touched.grouped(of), &touched);
+            let bands = touched.bands(&touched, (items / of).max(1.0));
+            let sum: f64 = bands.iter().map(|band| band[1]).sum();
+            prop_assert!((sum - 1.0).abs() < 1e-6, "{bands:?}");
+            prop_assert!(bands[0][1] >= bands[0][0], "{bands:?}");
         }
 
         #[test]

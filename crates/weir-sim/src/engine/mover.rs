@@ -18,11 +18,11 @@ use crate::rng;
 const BATCH: u64 = 16;
 
 impl Engine {
-    /// Has the pages of the tenants to move.
-    pub fn set_pages(&mut self, pages: PageTable) {
+    /// Has the pages of the tenants to move, of whom some are deterministic.
+    pub fn set_pages(&mut self, pages: PageTable, deterministic: &[bool]) {
         for tier in 0..self.params.tiers.len() {
             if self.uncore.has_medium(tier) {
-                let footprints = self.footprints(&pages, tier);
+                let footprints = self.footprints(&pages, tier, deterministic);
                 self.uncore.warm(tier, &footprints);
             }
         }
@@ -30,7 +30,7 @@ impl Engine {
     }
 
     /// What tenants use of a tier.
-    fn footprints(&self, pages: &PageTable, tier: usize) -> Vec<Footprint> {
+    fn footprints(&self, pages: &PageTable, tier: usize, deterministic: &[bool]) -> Vec<Footprint> {
         let mut all = Vec::new();
         for (n, (tenant, walk)) in pages.walks().enumerate() {
             let threads = || (self.threads.iter()).filter(|t| usize::from(t.tenant) == tenant);
@@ -40,9 +40,10 @@ impl Engine {
             {
                 let is_own = |t: &&Thread| t.walk.extents().any(|own| own.1 == first);
                 let own = threads().find(is_own);
+                let apex = threads().find_map(|t| t.ooo.as_ref()?.script().apex_at(first));
                 let order = match threads().any(|t| t.ooo.is_some()) || walk.run_lines() != u64::MAX
                 {
-                    true => Reuse::AtRandom,
+                    true => apex.map_or(Reuse::AtRandom, |alpha| Reuse::Apex { alpha }),
                     false => {
                         let next = own.map_or(0, |thread| thread.window.next());
                         let last = walk.offset(next.wrapping_sub(1)) * lines / walk.lines();
@@ -55,6 +56,7 @@ impl Engine {
                     order,
                     rate: 1.0,
                     written: own.is_some_and(|t| t.op != Op::Ld && t.ooo.is_none()),
+                    deterministic: deterministic.get(tenant).is_some_and(|is| *is),
                     seed: rng::mix(self.seed ^ n as u64),
                 });
             }

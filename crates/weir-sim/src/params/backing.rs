@@ -39,6 +39,7 @@ pub(super) fn backing(b: &Backing, capacity: Bytes) -> BackingConfig {
             together,
             cross: ps(b.channel_rate.line_time()) * (page / 64) as Ps,
             programs: *b.write_backs,
+            suspend: ps(*b.suspend),
             erase,
             blocks,
         },

@@ -12,7 +12,7 @@ use crate::reproduce::figures::{chase, latency, ratio};
 use crate::reproduce::points::Stream;
 use crate::reproduce::rule::{Figure, Rule};
 
-const MACHINE: &str = "hotstorage22+cxl-ssd-znand";
+const MACHINE: &str = "hotstorage22+hotstorage22-ssd";
 /// What the benchmark uses: the capacity of the prototype (SSD-014).
 const MEMORY: Bytes = Bytes::gib(32);
 /// The caches of the platform, and of the device.
@@ -23,11 +23,11 @@ const DEVICE: Bytes = Bytes::gib(1);
 /// A set of which the DRAM of the device holds a quarter.
 const LARGER: Bytes = Bytes::gib(4);
 /// What a load that no cache keeps takes in addition to the device's own time. SSD-008 sets it.
-const UNCACHED_NS: f64 = 6_600.0;
+const UNCACHED_NS: f64 = 31_800.0;
 
 const APEX: &str = "by the share of accesses that each cache holds under Apex-Map's law, with the latencies of the model";
 const SETS_FIRMWARE: &str = "sets the time of the device's firmware";
-const SETS_UNCACHED: &str = "sets the time of an uncached load to 6.6 us beyond the device's own; the model itself has no such loads";
+const SETS_UNCACHED: &str = "sets the time of an uncached load to 31.8 us beyond the device's own; the model itself has no such loads";
 const COMPARABLE: &str = "the paper says comparable; ours has one access in 300 that finds its page in no DRAM, which is most of the mean";
 
 /// Latencies of loads at random that the first cache answers, the second, the third, the tier's DRAM; of a tier with a

@@ -10,12 +10,21 @@
 pub enum Law {
     /// With equal probability.
     Uniform,
-    /// By Zipf's law with this exponent.
-    Zipf(f64),
+    /// By rank.
+    Ranked(Ranking),
     /// One after the other, in a cycle.
     Cyclic,
     /// Once and never again.
     Once,
+}
+
+/// How often lines are accessed by their rank.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Ranking {
+    /// By Zipf's law with this exponent.
+    Zipf(f64),
+    /// The first part x of the lines has the share x^alpha of the accesses.
+    Apex(f64),
 }
 
 /// The accesses to one region.
@@ -29,7 +38,7 @@ pub struct Flow {
     pub law: Law,
 }
 
-/// The ranks of a Zipf law are divided into this many classes, each wider than the one before.
+/// Ranks are divided into this many classes, each wider than the one before.
 const CLASSES: u32 = 48;
 
 impl Flow {
@@ -39,7 +48,7 @@ impl Flow {
             Law::Uniform => 1.0 - (-self.rate * time / self.lines).exp(),
             Law::Cyclic => f64::from(self.lines <= self.rate * time),
             Law::Once => 0.0,
-            Law::Zipf(_) => self.zipf(|popularity, _| {
+            Law::Ranked(_) => self.by_rank(|popularity| {
                 popularity * (1.0 - (-self.rate * popularity * time / self.lines).exp())
             }),
         }
@@ -48,7 +57,7 @@ impl Flow {
     /// The same for one line: `popularity` is how often it is accessed, relative to the mean of the region.
     pub fn hits_of(&self, popularity: f64, time: f64) -> f64 {
         match self.law {
-            Law::Zipf(_) => 1.0 - (-self.rate * popularity * time / self.lines).exp(),
+            Law::Ranked(_) => 1.0 - (-self.rate * popularity * time / self.lines).exp(),
             _ => self.hits(time),
         }
     }
@@ -59,30 +68,31 @@ impl Flow {
             Law::Uniform => self.lines * self.hits(time),
             Law::Cyclic => self.lines.min(self.rate * time),
             Law::Once => self.rate * time,
-            Law::Zipf(_) => {
+            Law::Ranked(_) => {
                 self.lines
-                    * self.zipf(|popularity, _| {
+                    * self.by_rank(|popularity| {
                         1.0 - (-self.rate * popularity * time / self.lines).exp()
                     })
             }
         }
     }
 
-    /// The mean over lines of a function of their popularity (relative to the mean of the region) and rank.
-    fn zipf(&self, f: impl Fn(f64, f64) -> f64) -> f64 {
-        let Law::Zipf(skew) = self.law else {
-            return f(1.0, 0.5);
+    /// The mean over lines of a function of their popularity (relative to the mean of the region).
+    fn by_rank(&self, f: impl Fn(f64) -> f64) -> f64 {
+        let Law::Ranked(ranking) = self.law else {
+            return f(1.0);
         };
         let ratio = self.lines.max(2.0).powf(1.0 / f64::from(CLASSES));
-        let popularity = Popularity::new(self.lines, skew);
+        let popularity = Popularity::new(self.lines, ranking);
         let mut total = 0.0;
         let mut from = 0.0;
         let mut to = 1.0;
         for _ in 0..=CLASSES {
             let to_here: f64 = f64::min(to, self.lines);
             let share = (to_here - from) / self.lines;
-            let middle = f64::max(f64::midpoint(from, to_here), 0.5);
-            total += share * f(popularity.of(middle), middle);
+            if share > 0.0 {
+                total += share * f(popularity.between(from, to_here));
+            }
             from = to_here;
             to *= ratio;
         }
@@ -90,30 +100,52 @@ impl Flow {
     }
 }
 
-/// How often the lines of a region are accessed if that follows Zipf's law.
+/// How often the lines of a region are accessed, by their rank.
 #[derive(Debug, Clone, Copy)]
 pub struct Popularity {
     lines: f64,
-    skew: f64,
-    /// The integral of rank^-skew from a half to the end, so that the first rank is finite.
+    ranking: Ranking,
+    /// Of Zipf's law the integral of rank^-skew from a half to the end, so that the first rank is finite; else lines^alpha.
     whole: f64,
 }
 
 impl Popularity {
     /// Of a region of so many lines.
-    pub fn new(lines: f64, skew: f64) -> Self {
+    pub fn new(lines: f64, ranking: Ranking) -> Self {
         let (low, high): (f64, f64) = (0.5, lines + 0.5);
-        let whole = if (skew - 1.0).abs() < 1e-6 {
-            (high / low).ln()
-        } else {
-            (high.powf(1.0 - skew) - low.powf(1.0 - skew)) / (1.0 - skew)
+        let whole = match ranking {
+            Ranking::Zipf(skew) if (skew - 1.0).abs() < 1e-6 => (high / low).ln(),
+            Ranking::Zipf(skew) => (high.powf(1.0 - skew) - low.powf(1.0 - skew)) / (1.0 - skew),
+            Ranking::Apex(alpha) => lines.powf(alpha),
         };
-        Self { lines, skew, whole }
+        Self {
+            lines,
+            ranking,
+            whole,
+        }
     }
 
     /// How often the line of a rank (from 0) is accessed, relative to the mean of the region.
     pub fn of(&self, rank: f64) -> f64 {
-        (rank + 0.5).powf(-self.skew) / self.whole * self.lines
+        match self.ranking {
+            Ranking::Zipf(skew) => (rank + 0.5).powf(-skew) / self.whole * self.lines,
+            Ranking::Apex(_) => self.between(rank, rank + 1.0),
+        }
+    }
+
+    /// The same of the lines between two ranks.
+    fn between(&self, from: f64, to: f64) -> f64 {
+        match self.ranking {
+            Ranking::Zipf(_) => self.of(f64::max(f64::midpoint(from, to), 0.5)),
+            Ranking::Apex(alpha) => {
+                // to^alpha - from^alpha, of which most digits cancel where the two are close.
+                let share = match from > 0.0 {
+                    true => from.powf(alpha) * (alpha * (to / from).ln()).exp_m1(),
+                    false => to.powf(alpha),
+                };
+                share / self.whole / (to - from) * self.lines
+            }
+        }
     }
 }
 
@@ -173,7 +205,7 @@ mod tests {
             skew in 0.1f64..1.4,
             share in 0.01f64..0.5,
         ) {
-            let drawn = flow(Law::Zipf(skew), lines, 1.0);
+            let drawn = flow(Law::Ranked(Ranking::Zipf(skew)), lines, 1.0);
             let hits = |share: f64| drawn.hits(characteristic_time(&[drawn], share * lines));
             prop_assert!(hits(share * 1.5) >= hits(share) - 1e-9);
             prop_assert!(hits(share) > share * 0.9);
@@ -182,9 +214,25 @@ mod tests {
 
         #[test]
         fn touches_of_all_ranks_are_all_touches(lines in 1e3f64..1e8, skew in 0.1f64..1.4) {
-            let drawn = flow(Law::Zipf(skew), lines, 1.0);
-            let whole = drawn.zipf(|popularity, _| popularity);
+            let drawn = flow(Law::Ranked(Ranking::Zipf(skew)), lines, 1.0);
+            let whole = drawn.by_rank(|popularity| popularity);
             prop_assert!((whole - 1.0).abs() < 0.15, "{whole}");
+        }
+
+        #[test]
+        fn a_cache_answers_of_apex_map_about_what_the_first_lines_are_asked_for(
+            lines in 1e5f64..1e9,
+            alpha in 0.001f64..1.0,
+            held in 0.001f64..0.5,
+        ) {
+            let drawn = flow(Law::Ranked(Ranking::Apex(alpha)), lines, 1.0);
+            let whole = drawn.by_rank(|popularity| popularity);
+            prop_assert!((whole - 1.0).abs() < 1e-9, "{whole}");
+            // No cache of so many lines answers more than one that keeps the most popular ones.
+            let hits = drawn.hits(characteristic_time(&[drawn], held * lines));
+            let first = held.powf(alpha);
+            prop_assert!(hits < first + 0.01, "{hits} of {first}");
+            prop_assert!(1.0 - hits < 2.0 * (1.0 - first) + 0.01, "{hits} of {first}");
         }
     }
 }

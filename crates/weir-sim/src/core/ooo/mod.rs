@@ -9,7 +9,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `script`, `parts`, `zipf` | the line that the program accesses next |
+//! | `script`, `parts`, `ranks` | the line that the program accesses next |
 //! | `dispatch` | time: which instructions are dispatched, what stalls them |
 //! | `window` | the pace of a phase: instructions that are dispatched, and how many behind a load without data |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
@@ -36,6 +36,7 @@ mod loads;
 mod misses;
 mod parts;
 mod prefetch;
+mod ranks;
 mod script;
 mod skip;
 mod stores;
@@ -46,7 +47,6 @@ mod tally;
 mod throttle;
 mod uses;
 mod window;
-mod zipf;
 
 use std::collections::VecDeque;
 

@@ -3,9 +3,9 @@
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region, Within};
 
-use super::che_approximation::{Flow, Law, characteristic_time};
+use super::che_approximation::{Flow, Law, Ranking, characteristic_time};
+use super::ranks::Ranks;
 use super::script::{ENTRIES, Visit};
-use super::zipf::Zipf;
 use crate::rng::{self, Permutation};
 
 /// Lines of a page that an allocator hands out.
@@ -46,11 +46,11 @@ pub struct Part {
     pub mispredicted: u64,
     /// Its elements.
     elements: u64,
-    /// Which element is next, if that follows Zipf's law.
-    zipf: Option<Zipf>,
+    /// Which element is next, if some are more popular than others.
+    ranks: Option<Ranks>,
     /// The order in which a cycle has them.
     cycle: Option<Permutation>,
-    /// Spreads popular ranks over the region.
+    /// Spreads popular ranks over the region; 1 where they are its first elements.
     scatter: u64,
     /// Its first chain.
     pub chain: u16,
@@ -127,7 +127,7 @@ impl Part {
     /// The next line, and the probability that the last-level cache has it.
     pub fn find_line(&mut self, visit: &mut Visit, bits: u64, times: (f64, f64)) {
         let below = |n: u64| ((u128::from(bits) * u128::from(n)) >> 64) as u64;
-        let offset = match (self.order, &self.zipf) {
+        let offset = match (self.order, &self.ranks) {
             (Order::Sequential | Order::Fresh, _) => {
                 let cursor = &mut self.cursors[self.turn];
                 let offset = cursor.next;
@@ -149,11 +149,11 @@ impl Part {
                 let order = self.cycle.as_ref();
                 order.map_or(element, |order| order.at(element)) * self.lines_per_element
             }
-            (Order::Zipf, Some(zipf)) => {
-                let rank = zipf.rank(bits);
-                visit.cached = match zipf.cached.get(rank as usize) {
+            (_, Some(ranks)) => {
+                let rank = ranks.rank(bits);
+                visit.cached = match ranks.cached.get(rank as usize) {
                     Some(&cached) => cached,
-                    None => self.cached_of(zipf, rank, times),
+                    None => self.cached_of(ranks, rank, times),
                 };
                 let scattered = match rank.checked_mul(self.scatter) {
                     Some(product) => product % self.elements,
@@ -169,9 +169,17 @@ impl Part {
         visit.line = self.base + offset.min(self.lines - 1);
     }
 
+    /// Its alpha, if its order is that of Apex-Map.
+    pub fn apex(&self) -> Option<f64> {
+        match self.flow.law {
+            Law::Ranked(Ranking::Apex(alpha)) => Some(alpha),
+            _ => None,
+        }
+    }
+
     /// Share of 2^32 of the accesses to the line of a rank that the last-level cache answers.
-    fn cached_of(&self, zipf: &Zipf, rank: u64, times: (f64, f64)) -> u32 {
-        let popularity = zipf.popularity.of(rank as f64);
+    fn cached_of(&self, ranks: &Ranks, rank: u64, times: (f64, f64)) -> u32 {
+        let popularity = ranks.popularity.of(rank as f64);
         share(conditional(
             self.flow.hits_of(popularity, times.0),
             self.own.hits_of(popularity, times.1),
@@ -203,12 +211,12 @@ impl Part {
     fn set_times(&mut self, times: (f64, f64)) {
         self.cached = conditional(self.flow.hits(times.0), self.own.hits(times.1));
         self.cached_share = share(self.cached);
-        if let Some(mut zipf) = self.zipf.take() {
-            let known = self.elements.min(Zipf::KNOWN);
-            zipf.cached = (0..known)
-                .map(|rank| self.cached_of(&zipf, rank, times))
+        if let Some(mut ranks) = self.ranks.take() {
+            let known = self.elements.min(Ranks::KNOWN);
+            ranks.cached = (0..known)
+                .map(|rank| self.cached_of(&ranks, rank, times))
                 .collect();
-            self.zipf = Some(zipf);
+            self.ranks = Some(ranks);
         }
     }
 }
@@ -267,7 +275,11 @@ pub fn phase_parts(
         part.flow.rate = touched * f64::from(threads);
         part.own.rate = touched;
         let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
-        part.walks = chance((1.0 - reach).max(0.0));
+        let covered = match region.order {
+            Order::Apex => reach.min(1.0).powf(region.skew),
+            _ => reach,
+        };
+        part.walks = chance((1.0 - covered).max(0.0));
         parts.push(part);
     }
     let own: Vec<Flow> = parts.iter().map(|p| p.own).collect();
@@ -405,7 +417,8 @@ fn part(
     let law = match region.order {
         Order::Sequential | Order::Cycle => Law::Cyclic,
         Order::Random | Order::Chase => Law::Uniform,
-        Order::Zipf => Law::Zipf(region.skew),
+        Order::Zipf => Law::Ranked(Ranking::Zipf(region.skew)),
+        Order::Apex => Law::Ranked(Ranking::Apex(region.skew)),
         Order::Fresh => Law::Once,
     };
     // A run with a stride accesses only some of the lines.
@@ -429,8 +442,14 @@ fn part(
         mispredicted: chance(region.mispredicted),
         elements,
         cycle: cycle.then(|| Permutation::new(elements, rng::mix(base))),
-        zipf: (region.order == Order::Zipf).then(|| Zipf::new(elements, region.skew)),
-        scatter: coprime(elements),
+        ranks: match law {
+            Law::Ranked(ranking) => Some(Ranks::new(elements, ranking)),
+            _ => None,
+        },
+        scatter: match region.order {
+            Order::Apex => 1,
+            _ => coprime(elements),
+        },
         chain,
         indexed_by,
         cursors: match cycle {

@@ -141,6 +141,14 @@ impl Script {
         }
     }
 
+    /// The alpha of the memory that has an extent which begins at this line of its tier, if its order is that of Apex-Map.
+    pub fn apex_at(&self, first: u64) -> Option<f64> {
+        let has = |walk: &Walk| walk.extents().any(|extent| extent.1 == first);
+        let (base, _) = self.memory.iter().find(|(_, walk)| has(walk))?;
+        let parts = self.phases.iter().flat_map(|phase| &phase.parts);
+        parts.filter(|part| part.base == *base).find_map(Part::apex)
+    }
+
     /// The number of chains.
     pub fn chains(&self) -> u16 {
         self.chains

@@ -13,6 +13,8 @@ pub struct Footprint {
     pub rate: f64,
     /// Whether what is used is also written.
     pub written: bool,
+    /// Whether reads of it must not wait for internal tasks of the device.
+    pub deterministic: bool,
     /// Selects the chance of a page.
     pub seed: u64,
 }
@@ -24,6 +26,8 @@ pub enum Reuse {
     InTurn { last: u64 },
     /// Any page at any time, independently of others.
     AtRandom,
+    /// Independently of others, and the first part x of them with the chance x^alpha.
+    Apex { alpha: f64 },
 }
 
 impl Reuse {
@@ -46,6 +50,10 @@ impl Footprint {
         match self.order {
             Reuse::InTurn { last } => ((last + self.pages - n) % self.pages) as f64 / self.rate,
             Reuse::AtRandom => wait * pages / self.rate,
+            Reuse::Apex { alpha } => {
+                let up_to = |page: u64| (page as f64 / pages).powf(alpha);
+                wait / (up_to(n + 1) - up_to(n)) / self.rate
+            }
         }
     }
 }
@@ -61,6 +69,7 @@ mod tests {
             order,
             rate: 1.0,
             written: false,
+            deterministic: false,
             seed: 5,
         }
     }

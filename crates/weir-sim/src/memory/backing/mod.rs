@@ -18,6 +18,7 @@ mod footprint;
 mod page_cache;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 pub use collect::BlockConfig;
 pub use flash::FlashConfig;
@@ -139,6 +140,10 @@ pub struct Backing {
     fills: Vec<Fill>,
     free: Vec<u32>,
     waiting: VecDeque<(u64, Waiter)>,
+    /// Pages whose reads must not wait for internal tasks, and how many of those that wait are of such pages: they are in
+    /// front.
+    first: Vec<Range<u64>>,
+    first_waiting: usize,
     retries: bool,
     /// Events that must happen, and when.
     due: Vec<(u32, Ps)>,
@@ -150,13 +155,16 @@ pub struct Backing {
 impl Backing {
     /// An idle medium behind a cache whose pages are drawn from footprints.
     pub fn new(config: &BackingConfig, seed: u64) -> Self {
-        let misses = config.misses.clamp(1, RETRY);
+        // As many again for reads that must not wait.
+        let misses = 2 * config.misses.clamp(1, RETRY / 2);
         Self {
             cache: PageCache::new(config.cache.clone(), seed),
             flash: Flash::new(config.flash.clone(), seed),
             fills: (0..misses).map(|_| Fill::default()).collect(),
             free: (0..misses).rev().collect(),
             waiting: VecDeque::new(),
+            first: Vec::new(),
+            first_waiting: 0,
             retries: false,
             due: Vec::new(),
             hits: 0,
@@ -168,7 +176,16 @@ impl Backing {
 
     /// What tenants use of the device, before the first access.
     pub fn warm(&mut self, footprints: Vec<Footprint>) {
+        self.first = (footprints.iter())
+            .filter(|footprint| footprint.deterministic)
+            .map(|footprint| footprint.first..footprint.first + footprint.pages)
+            .collect();
         self.cache.warm(footprints);
+    }
+
+    /// Whether reads of a page must not wait for internal tasks.
+    fn is_first(&self, page: u64) -> bool {
+        self.first.iter().any(|pages| pages.contains(&page))
     }
 
     /// log2 of the lines of a page.
@@ -207,10 +224,21 @@ impl Backing {
             Served::Fills => self.misses += 1,
             Served::Waits => {
                 self.misses += 1;
-                self.waiting.push_back((page, waiter));
+                self.wait(page, waiter);
             }
         }
         matches!(served, Served::Now)
+    }
+
+    /// Puts what finds no place behind those that wait, or behind those that must not wait for internal tasks.
+    fn wait(&mut self, page: u64, waiter: Waiter) {
+        match self.is_first(page) && !waiter.writes() {
+            true => {
+                self.waiting.insert(self.first_waiting, (page, waiter));
+                self.first_waiting += 1;
+            }
+            false => self.waiting.push_back((page, waiter)),
+        }
     }
 
     #[inline]
@@ -247,12 +275,15 @@ impl Backing {
 
     /// Begins to read a page. Returns whether there was a place for it, and for the page that leaves.
     fn begin(&mut self, page: u64, at: Ps, moves: &mut Vec<Moves>) -> bool {
-        let (Some(&fill), Some((way, victim))) = (self.free.last(), self.cache.victim(page)) else {
+        let first = self.is_first(page);
+        let places = if first { 0 } else { self.fills.len() / 2 };
+        let fill = self.free.last().filter(|_| self.free.len() > places);
+        let (Some(&fill), Some((way, victim))) = (fill, self.cache.victim(page)) else {
             // The end of another read is the occasion to look again.
             return false;
         };
         if let Victim::Dirty(out) = victim {
-            if !self.has_room(at) {
+            if !self.has_room(at, first) {
                 return false;
             }
             self.flash.program(out, at);
@@ -266,7 +297,7 @@ impl Backing {
         };
         self.cache.begin(page, way);
         self.fill_count += 1;
-        let sensed = self.flash.read(page, at + self.config.firmware);
+        let sensed = self.flash.read(page, at + self.config.firmware, first);
         self.due.push((fill, sensed));
         true
     }
@@ -276,7 +307,7 @@ impl Backing {
         if self.flash.waits(page, at) {
             return true;
         }
-        let room = self.has_room(at);
+        let room = self.has_room(at, false);
         if room {
             self.flash.program(page, at);
         }
@@ -284,8 +315,8 @@ impl Backing {
     }
 
     /// Whether another program finds a place; if not, what waits looks again when one does.
-    fn has_room(&mut self, at: Ps) -> bool {
-        let room = self.flash.has_room(at);
+    fn has_room(&mut self, at: Ps, first: bool) -> bool {
+        let room = self.flash.has_room(at, first);
         if !room && !self.retries {
             self.retries = true;
             self.due.push((RETRY, self.flash.next_room().max(at + 1)));
@@ -316,6 +347,7 @@ impl Backing {
                 Served::Fills => {}
             }
             self.waiting.pop_front();
+            self.first_waiting = self.first_waiting.saturating_sub(1);
         }
     }
 

@@ -221,7 +221,7 @@ mod tests {
         fn a_run_begins_with_a_full_cache(sets in 1u64..9, ways in 1usize..9, pages in 1u64..200, first in 0u64..99) {
             let mut cache = cache(sets, ways, false);
             let order = Reuse::AtRandom;
-            cache.warm(vec![Footprint { first, pages, order, rate: 1.0, written: false, seed: 3 }]);
+            cache.warm(vec![Footprint { first, pages, order, rate: 1.0, written: false, deterministic: false, seed: 3 }]);
             let here = (first..first + pages).filter(|&p| cache.touch_quietly(p)).count() as u64;
             let fits = (first..first + pages).fold(vec![0; sets as usize], |mut n, p| {
                 n[(p % sets) as usize] += 1;
