@@ -127,10 +127,11 @@ impl Walk {
             Pattern::Chase {
                 locality: Locality::TlbFriendly,
             } => {
-                let size = reach.lines().clamp(1, lines);
+                // Windows of equal size, each at most the reach; fewer lines than there are windows are left over.
+                let windows = lines.div_ceil(reach.lines().max(1));
                 Order::LocalChase {
-                    window: Permutation::new(size, seed),
-                    windows: (lines / size).max(1),
+                    window: Permutation::new(lines / windows, seed),
+                    windows,
                 }
             }
         };
@@ -264,7 +265,7 @@ impl Walk {
             Order::LocalChase { window, windows } => {
                 let size = self.lines() / windows;
                 let n = index / size % windows;
-                n * size + window.at(index % size) % size
+                n * size + window.at(index % size)
             }
         }
     }
@@ -426,6 +427,34 @@ mod tests {
                     "{index}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn a_friendly_chase_visits_lines_once_whatever_its_memory_is_in_windows() {
+        for (lines, reach) in [
+            (1000, 64),
+            (1000, 999),
+            (1000, 1001),
+            (65, 64),
+            (1, 64),
+            (127, 2),
+        ] {
+            let walk = Walk::new(
+                Pattern::Chase {
+                    locality: Locality::TlbFriendly,
+                },
+                Bytes(lines * LINE_BYTES),
+                regions(&[1]),
+                Bytes::kib(4),
+                Bytes(reach * LINE_BYTES),
+                7,
+            );
+            let windows = lines.div_ceil(reach);
+            let round = lines / windows * windows;
+            let seen: HashSet<u64> = (0..round).map(|i| walk.offset(i)).collect();
+            assert_eq!(seen.len() as u64, round, "{lines} {reach}");
+            assert!(round + windows > lines && seen.iter().all(|&line| line < lines));
         }
     }
 
