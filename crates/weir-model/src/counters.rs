@@ -190,6 +190,9 @@ counters! {
     MediumCopies = "cxl_medium_copies",
     /// Blocks that it erased.
     MediumErases = "cxl_medium_erases",
+    /// Lines that came with poison, since the medium could not read their page. A processor raises a machine check
+    /// when a program uses one, and Linux sends it SIGBUS.
+    MediumPoison = "cxl_medium_poison",
     /// Read data lines that arrived over CXL (UNC_CXLCM_RxC_PACK_BUF_INSERTS.MEM_DATA).
     CxlRxMemData = "unc_cxlcm_rxc_pack_buf_inserts.mem_data",
     /// Written data lines that left over CXL (UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_DATA).

@@ -217,6 +217,14 @@ pub struct MediumUse {
     /// none back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub write_amplification: Option<f64>,
+    /// Lines that came with poison, since the medium could not read their page.
+    #[serde(default, skip_serializing_if = "is_none_of")]
+    pub poisoned: u64,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+fn is_none_of(count: &u64) -> bool {
+    *count == 0
 }
 
 impl MediumUse {
@@ -231,6 +239,7 @@ impl MediumUse {
             reads: get(Counter::MediumReads).unwrap_or(0),
             programs,
             erases: get(Counter::MediumErases).unwrap_or(0),
+            poisoned: get(Counter::MediumPoison).unwrap_or(0),
             write_amplification: (written > 0).then(|| programs as f64 / written as f64),
         })
     }

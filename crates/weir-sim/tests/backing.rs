@@ -223,6 +223,38 @@ fn of_apex_map_those_accesses_miss_that_its_law_sends_beyond_the_cache() {
 }
 
 #[test]
+fn poison_comes_to_the_tenant_that_reads_a_page_that_fails_and_to_no_other() {
+    let cached = with("cxl-ssd-znand", |b| {
+        b.cache.value = Bytes::mib(64);
+        b.failing.value = 0.05;
+    });
+    let tenants = [
+        Tenant {
+            name: "reads".into(),
+            ..at_random("cxl0", Bytes::gib(1))
+        },
+        stream(Op::Ld, "dram", 1..3),
+        // What it uses is in the device's DRAM.
+        Tenant {
+            name: "small".into(),
+            cores: vec![3],
+            ..at_random("cxl0", Bytes::mib(1))
+        },
+    ];
+    let seen = run(&bed_of(&cached), &tenants, 100.0, 20_000.0, 1);
+    let poisoned = |tenant: usize| {
+        let counters = &seen.0.tenants[tenant].counters;
+        counters.get(Counter::MediumPoison).unwrap() as f64
+    };
+    let missed = seen.count(Counter::MediumMisses);
+    assert_near("poison", poisoned(0), 0.05 * missed, 0.3);
+    assert_eq!([poisoned(1), poisoned(2)], [0.0; 2]);
+    assert_eq!(seen.count(Counter::MediumPoison), poisoned(0));
+    let whole = run(&bed_of(&z_nand(64)), &tenants, 100.0, 20_000.0, 1);
+    assert_eq!(whole.count(Counter::MediumPoison), 0.0);
+}
+
+#[test]
 fn equal_seeds_give_equal_results() {
     let bed = bed("emr2s+cxl-ssd-tlc");
     let tenants = [stream(Op::Ld, "dram", 0..8), random(Op::St, "cxl0", 8..16)];

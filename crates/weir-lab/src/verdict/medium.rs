@@ -31,7 +31,13 @@ pub(super) fn use_of_media(points: &[Point]) -> Vec<Verdict> {
             text +=
                 &format!("; up to {most:.1} pages were programmed for each that left it written");
         }
-        Verdict::new(Severity::Note, format!("{tier} medium"), text)
+        let poisoned: u64 = uses.iter().map(|used| used.poisoned).sum();
+        if poisoned == 0 {
+            return Verdict::new(Severity::Note, format!("{tier} medium"), text);
+        }
+        text +=
+            &format!("; {poisoned} lines came with poison, of pages that the medium cannot read");
+        Verdict::new(Severity::Doubt, format!("{tier} medium"), text)
     };
     by_tier.into_iter().map(verdict).collect()
 }

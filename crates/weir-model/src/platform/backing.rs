@@ -47,6 +47,8 @@ keys! {
         block: optional u32 = "backing.block", "256", 8 to 65536;
         /// Blocks beyond those that hold `capacity`, as a share of these.
         spare: defaulted f64 = "backing.spare", "0.07", 0.02 to 4.0;
+        /// Share of the pages that the medium can no longer read: lines of them come with poison.
+        failing: defaulted f64 = "backing.failing", "3e-12", 0.0 to 1.0;
         /// Share of a die's blocks that are free when garbage collection begins.
         collect_at: defaulted f64 = "backing.collect_at", "0.02", 0.0 to 0.5;
         /// Share that are free when it ends.

@@ -29,6 +29,7 @@ pub(super) fn backing(b: &Backing, capacity: Bytes) -> BackingConfig {
         },
         misses: *b.misses,
         firmware: ps(*b.firmware),
+        failing: *b.failing,
         writes_through: *b.write == WritePolicy::Through,
         flash: FlashConfig {
             dies,

@@ -68,6 +68,8 @@ pub struct CoreCounts {
     l1_hits: u64,
     /// Demand loads that missed L1 and hit L2.
     l2_hits: u64,
+    /// Lines that came with poison.
+    pub poisoned: u64,
 }
 
 impl CoreCounts {
@@ -156,6 +158,7 @@ impl CoreCounts {
         }
         self.l1_hits += other.l1_hits;
         self.l2_hits += other.l2_hits;
+        self.poisoned += other.poisoned;
     }
 
     /// The counters at `now` as hardware would show them, of `cores` cores together.
@@ -212,6 +215,9 @@ impl CoreCounts {
         let mut set = CounterSet::default();
         for (counter, count) in counts {
             set.set(counter, count);
+        }
+        if p.longest_miss().is_some() {
+            set.set(C::MediumPoison, self.poisoned);
         }
         set.set_unavailable(
             C::Instructions,

@@ -211,6 +211,8 @@ impl Pmu {
             of(Counter::MediumPrograms, |c| c.media.programs);
             of(Counter::MediumCopies, |c| c.media.copies);
             of(Counter::MediumErases, |c| c.media.erases);
+            let poisoned = cores.iter().map(|core| core.poisoned).sum();
+            put(Counter::MediumPoison, poisoned);
         }
         put(Counter::CxlRxMemData, sum(TierClass::Cxl, |c| c.lines_in));
         put(Counter::CxlTxMemData, sum(TierClass::Cxl, |c| c.lines_out));

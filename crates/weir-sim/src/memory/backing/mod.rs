@@ -29,6 +29,7 @@ use self::flash::Flash;
 use self::page_cache::{Found, PageCache, Victim};
 use super::tier::Ticket;
 use crate::clock::Ps;
+use crate::rng;
 
 /// Constants of a medium behind DRAM.
 #[derive(Debug, Clone)]
@@ -40,6 +41,8 @@ pub struct BackingConfig {
     pub misses: u32,
     /// Time of a miss in the controller.
     pub firmware: Ps,
+    /// Share of the pages that the medium cannot read.
+    pub failing: f64,
     /// Whether a written page goes to the medium at once.
     pub writes_through: bool,
     pub flash: FlashConfig,
@@ -117,6 +120,8 @@ pub enum Moves {
     In(u64),
     /// The page of this one is in the cache.
     Ready(Waiter),
+    /// The page of this one cannot be read.
+    Poisoned(Waiter),
 }
 
 /// The event at which what waits looks again for a place; smaller numbers are reads of pages.
@@ -147,6 +152,7 @@ pub struct Backing {
     retries: bool,
     /// Events that must happen, and when.
     due: Vec<(u32, Ps)>,
+    seed: u64,
     hits: u64,
     misses: u64,
     fill_count: u64,
@@ -167,6 +173,7 @@ impl Backing {
             first_waiting: 0,
             retries: false,
             due: Vec::new(),
+            seed: rng::mix(seed),
             hits: 0,
             misses: 0,
             fill_count: 0,
@@ -351,15 +358,25 @@ impl Backing {
         }
     }
 
-    /// A page has come.
+    /// A page has come. One that cannot be read stays only if something writes it, which makes it whole; else the next read
+    /// asks the medium again.
     fn end(&mut self, page: u64, waiters: Vec<Waiter>, now: Ps, moves: &mut Vec<Moves>) {
+        let fails = self.config.failing > 0.0 && rng::unit(self.seed, page) < self.config.failing;
+        if fails && !waiters.iter().any(|waiter| waiter.writes()) {
+            self.cache.forget(page);
+            return moves.extend(waiters.into_iter().map(Moves::Poisoned));
+        }
+        let ready = |waiter: Waiter| match fails && !waiter.writes() {
+            true => Moves::Poisoned(waiter),
+            false => Moves::Ready(waiter),
+        };
         let written = waiters.iter().any(|waiter| waiter.writes());
         self.cache.end(page, written && !self.config.writes_through);
         for waiter in waiters {
             if waiter.writes() && self.config.writes_through && !self.write_through(page, now) {
                 self.waiting.push_back((page, waiter));
             } else {
-                moves.push(Moves::Ready(waiter));
+                moves.push(ready(waiter));
             }
         }
         moves.push(Moves::In(page));

@@ -156,6 +156,15 @@ impl PageCache {
         set[..=way].rotate_right(1);
     }
 
+    /// The page cannot be had: its place is free.
+    pub fn forget(&mut self, page: u64) {
+        let set = self.set(page);
+        if let Some(way) = set.iter().position(|word| *word & PAGE == page + 1) {
+            set[way] = 0;
+            set[way..].rotate_left(1);
+        }
+    }
+
     /// The page has come.
     pub fn end(&mut self, page: u64, written: bool) {
         let set = self.set(page);

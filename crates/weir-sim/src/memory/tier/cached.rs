@@ -11,8 +11,12 @@ const WAY_SHIFT: u32 = 16;
 /// A request that goes on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resumed {
-    /// A read: its data is there at this time, as [`Tier::read`] says.
-    Data(Ticket, Ps),
+    /// A read: its data is there at this time, as [`Tier::read`] says, or poison in its place.
+    Data {
+        ticket: Ticket,
+        at: Ps,
+        poison: bool,
+    },
     /// A written line came into the write buffer; the home agent knows so at this time.
     Written(Ticket, Ps),
 }
@@ -133,17 +137,26 @@ impl Tier {
         self.plan(way);
         for moved in moves {
             match moved {
-                Moves::Ready(Waiter::Read {
-                    ticket,
-                    line,
-                    sent,
-                    at,
-                }) => {
-                    let data = self.answer(line, sent, now.max(at));
-                    resumed.push(Resumed::Data(ticket, data));
+                Moves::Ready(waiter @ Waiter::Read { .. })
+                | Moves::Poisoned(waiter @ Waiter::Read { .. }) => {
+                    let Waiter::Read {
+                        ticket,
+                        line,
+                        sent,
+                        at,
+                    } = waiter
+                    else {
+                        continue;
+                    };
+                    let at = self.answer(line, sent, now.max(at));
+                    let poison = matches!(moved, Moves::Poisoned(_));
+                    resumed.push(Resumed::Data { ticket, at, poison });
                 }
-                Moves::Ready(Waiter::Write { line, since }) => self.leave_buffer(line, since, now),
-                Moves::Ready(Waiter::Fetch) => {}
+                Moves::Ready(Waiter::Write { line, since })
+                | Moves::Poisoned(Waiter::Write { line, since }) => {
+                    self.leave_buffer(line, since, now);
+                }
+                Moves::Ready(Waiter::Fetch) | Moves::Poisoned(Waiter::Fetch) => {}
                 moved => self.move_page(way, moved, now),
             }
         }

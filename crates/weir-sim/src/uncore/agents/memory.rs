@@ -180,7 +180,11 @@ impl Uncore {
         let target = &mut self.targets[tier as usize].tier;
         for resumed in target.media(event, now, &mut self.shared) {
             match resumed {
-                Resumed::Data(id, data) => self.with_credit(id, data),
+                Resumed::Data { ticket, at, poison } => {
+                    let thread = self.pool[ticket].thread;
+                    self.pmu.cores[thread as usize].poisoned += u64::from(poison);
+                    self.with_credit(ticket, at);
+                }
                 Resumed::Written(id, done) => self.written(id, done),
             }
         }
