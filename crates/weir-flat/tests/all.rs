@@ -1,0 +1,8 @@
+//! Laws first; then what the kernel counts, failing media, kills, and C.
+
+mod faults;
+mod kernel;
+mod kill;
+mod laws;
+mod media;
+mod replay;

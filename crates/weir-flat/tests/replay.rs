@@ -1,0 +1,194 @@
+//! Recovery after every prefix of what reached the medium, and after a loss of power that loses any of the writes since
+//! the last barrier.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use weir_flat::{Options, Store};
+
+use crate::media::{Event, Recorded};
+
+const BYTES: usize = 1 << 20;
+
+fn options() -> Options {
+    Options {
+        create: Some(BYTES as u64),
+        cache: 128 * 4096,
+        flush_every: None,
+        huge: false,
+        ..Options::default()
+    }
+}
+
+type Files = BTreeMap<String, Vec<u8>>;
+
+fn content(medium: Recorded) -> Files {
+    let store = Store::on(Box::new(medium), options()).unwrap();
+    let names = store.files();
+    names
+        .into_iter()
+        .map(|(name, size)| {
+            let mut bytes = vec![0; size as usize];
+            store.file(&name).unwrap().read_into(0, &mut bytes).unwrap();
+            (name, bytes)
+        })
+        .collect()
+}
+
+#[derive(Debug, Clone)]
+enum Step {
+    Create(u8),
+    Remove(u8),
+    Write(u8, u64, usize, u8),
+    Commit(bool),
+    Reopen,
+}
+
+fn a_step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => (0..4_u8).prop_map(Step::Create),
+        1 => (0..4_u8).prop_map(Step::Remove),
+        8 => (0..4_u8, 0..40_000_u64, 1..30_000_usize, any::<u8>()).prop_map(|(f, o, l, x)| Step::Write(f, o, l, x)),
+        4 => any::<bool>().prop_map(Step::Commit),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+/// Runs the steps; returns what reached the medium, and the files after each commit with how many events had
+/// happened when it began and when it ended.
+fn run(steps: &[Step]) -> (Vec<Event>, Vec<(usize, usize, Files)>) {
+    let medium = Recorded::blank(BYTES);
+    let count = || medium.inside().events.len();
+    let mut store = Some(Store::on(Box::new(medium.clone()), options()).unwrap());
+    let mut files = Files::new();
+    let mut commits = vec![(0, count(), Files::new())];
+    for step in steps {
+        let open = store.as_ref().unwrap();
+        let began = count();
+        match step {
+            Step::Create(file) => {
+                if open.create(&file.to_string()).is_ok() {
+                    files.insert(file.to_string(), Vec::new());
+                }
+            }
+            Step::Remove(file) => {
+                if open.remove(&file.to_string()).is_ok() {
+                    files.remove(&file.to_string());
+                }
+            }
+            Step::Write(file, offset, length, byte) => {
+                let Some(content) = files.get_mut(&file.to_string()) else {
+                    continue;
+                };
+                let bytes: Vec<u8> = (0..*length)
+                    .map(|at| byte.wrapping_add((at / 100) as u8))
+                    .collect();
+                // The medium may be full, and then nothing changes.
+                if open
+                    .file(&file.to_string())
+                    .unwrap()
+                    .write_from(*offset, &bytes)
+                    .is_ok()
+                {
+                    let end = *offset as usize + length;
+                    content.resize(content.len().max(end), 0);
+                    content[*offset as usize..end].copy_from_slice(&bytes);
+                }
+                // A write may commit what came before, to have room.
+                assert_eq!(began, count(), "the medium of this test is large enough");
+            }
+            Step::Commit(durable) => {
+                if *durable {
+                    open.sync().unwrap()
+                } else {
+                    open.flush().unwrap()
+                }
+                commits.push((began, count(), files.clone()));
+            }
+            Step::Reopen => {
+                store.take().unwrap().close().unwrap();
+                store = Some(Store::on(Box::new(medium.clone()), options()).unwrap());
+                commits.push((began, count(), files.clone()));
+            }
+        }
+    }
+    drop(store);
+    commits.push((count(), usize::MAX, files));
+    let events = medium.inside().events.clone();
+    (events, commits)
+}
+
+/// The files after some events are those before or after the commit that was cut.
+fn check(
+    medium: Recorded,
+    cut: usize,
+    commits: &[(usize, usize, Files)],
+) -> std::result::Result<(), TestCaseError> {
+    let found = content(medium);
+    let last = commits
+        .iter()
+        .rposition(|(_, ended, _)| *ended <= cut)
+        .unwrap_or(0);
+    let allowed = commits
+        .iter()
+        .enumerate()
+        .filter(|(nth, (began, ..))| *nth >= last && *began <= cut);
+    prop_assert!(
+        found.is_empty() && cut < commits[0].1
+            || allowed.into_iter().any(|(_, (.., files))| *files == found),
+        "after {cut} events the files are of no commit"
+    );
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn after_every_prefix_of_writes_the_files_are_those_of_one_commit(steps in prop::collection::vec(a_step(), 1..25)) {
+        let (events, commits) = run(&steps);
+        let mut bytes = vec![0; BYTES];
+        for (nth, event) in events.iter().enumerate() {
+            let Event::Write(at, data) = event else { continue };
+            // Half of it, then all.
+            for part in [data.len() / 2, data.len()] {
+                bytes[*at as usize..][..part].copy_from_slice(&data[..part]);
+                check(Recorded::of(bytes.clone()), nth + usize::from(part == data.len()), &commits)?;
+            }
+        }
+    }
+
+    #[test]
+    fn a_loss_of_power_leaves_the_files_of_one_commit(
+        steps in prop::collection::vec(a_step(), 1..25), lost in prop::collection::vec(any::<bool>(), 64)
+    ) {
+        let (events, commits) = run(&steps);
+        // What is durable, and what was written since.
+        let mut durable = vec![0; BYTES];
+        let mut since: Vec<(u64, Vec<u8>)> = Vec::new();
+        for (nth, event) in events.iter().enumerate() {
+            match event {
+                Event::Write(at, data) => since.push((*at, data.clone())),
+                Event::Barrier => {
+                    for (at, data) in since.drain(..) {
+                        durable[at as usize..][..data.len()].copy_from_slice(&data);
+                    }
+                }
+            }
+            let mut bytes = durable.clone();
+            for (which, (at, data)) in since.iter().enumerate() {
+                if !lost[(nth + which) % lost.len()] {
+                    bytes[*at as usize..][..data.len()].copy_from_slice(data);
+                }
+            }
+            // Commits that were not made durable may be lost, one after the other: the last barrier counts.
+            let barrier = events[..=nth].iter().rposition(|event| matches!(event, Event::Barrier)).map_or(0, |at| at + 1);
+            let found = content(Recorded::of(bytes));
+            let reached = commits.iter().filter(|(began, ..)| *began <= nth + 1);
+            prop_assert!(
+                found.is_empty() && barrier < commits[0].1 || reached.into_iter().any(|(.., files)| *files == found),
+                "after {nth} events the files are of no commit"
+            );
+        }
+    }
+}
