@@ -123,7 +123,7 @@ impl Buffer {
         let end = start.checked_add(len).filter(|end| *end <= self.capacity());
         let Some(_) = end else {
             return Err(FlatError::BufferSmall {
-                asked: start as u64 + len as u64,
+                asked: (start as u64).saturating_add(len as u64),
                 has: self.capacity() as u64,
             });
         };
@@ -293,10 +293,20 @@ impl Buffer {
         if at == libc::MAP_FAILED {
             return Err(self.shared.io("map pages of", io::Error::last_os_error()));
         }
-        if self.shared.options.populate && matches!(kind, Kind::Frame(_) | Kind::Medium(_)) {
-            // Page table entries now rather than at the first touch; a failure costs the faults.
+        // Page table entries now rather than at the first touch; a failure costs the faults. All of fresh frames are to
+        // be stored into.
+        let advice = match kind {
+            Kind::Own => None,
+            Kind::Fresh(_) => Some(libc::MADV_POPULATE_WRITE),
+            Kind::Frame(_) | Kind::Medium(_) => self
+                .shared
+                .options
+                .populate
+                .then_some(libc::MADV_POPULATE_READ),
+        };
+        if let Some(advice) = advice {
             // SAFETY: advice on the pages that were just mapped.
-            unsafe { libc::madvise(at, bytes, libc::MADV_POPULATE_READ) };
+            unsafe { libc::madvise(at, bytes, advice) };
         }
         Ok(())
     }

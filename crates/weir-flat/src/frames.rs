@@ -120,15 +120,14 @@ impl Frames {
             {
                 continue;
             }
-            // A refusal (an older kernel, no free huge page, "deny" for files in memory) leaves small pages.
+            // A refusal (an older kernel, no free huge page, "deny" for files in memory) leaves small pages. The kernel
+            // collapses no range that has no page yet (mm/khugepaged.c, SCAN_FAIL), so that one is made first.
             // SAFETY: it is advice on our own mapping, and keeps contents.
             unsafe {
-                libc::madvise(
-                    self.base.add(at).cast(),
-                    HUGE as usize * PAGE,
-                    libc::MADV_COLLAPSE,
-                )
-            };
+                let at = self.base.add(at).cast();
+                libc::madvise(at, PAGE, libc::MADV_POPULATE_READ);
+                libc::madvise(at, HUGE as usize * PAGE, libc::MADV_COLLAPSE);
+            }
         }
     }
 

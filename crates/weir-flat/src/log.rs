@@ -118,7 +118,11 @@ impl Log {
             medium.read_at(slot * PAGE as u64, &mut page).map_err(io)?;
             // The first superblock of a new store may have been cut.
             let new = superblock(layout, 1);
-            let written = page.iter().zip(&new).take_while(|(byte, new)| slot == 1 && byte == new).count();
+            let written = page
+                .iter()
+                .zip(&new)
+                .take_while(|(byte, new)| slot == 1 && byte == new)
+                .count();
             blank &= page[written..].iter().all(|byte| *byte == 0);
             let generation = u64::from_le_bytes(page[24..32].try_into().unwrap_or_default());
             if page[..64] == superblock(layout, generation) && generation % 2 == slot {

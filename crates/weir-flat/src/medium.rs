@@ -21,6 +21,8 @@ pub trait Medium: Send + Sync {
     fn barrier(&self) -> io::Result<()>;
     /// The file whose pages may be mapped privately where a read misses; `None` where reads must copy.
     fn mappable(&self) -> Option<BorrowedFd<'_>>;
+    /// These bytes will be read through a mapping soon: they may be fetched ahead.
+    fn will_read(&self, _at: u64, _bytes: u64) {}
     /// Whether what a barrier covers survives a loss of power.
     fn durable(&self) -> bool;
     /// What it is, for people: `ext4`, `ext4 with DAX`.
@@ -148,6 +150,17 @@ impl Medium for FileMedium {
     fn mappable(&self) -> Option<BorrowedFd<'_>> {
         // The kernel refuses private mappings of DAX devices (drivers/dax/device.c, check_vma).
         self.device.is_none().then(|| self.file.as_fd())
+    }
+
+    fn will_read(&self, at: u64, bytes: u64) {
+        // Faults would ask for 128 KB at a time. On DAX and tmpfs there is nothing to fetch.
+        if self.durable && self.device.is_none() {
+            let (at, bytes) = (at as libc::off_t, bytes as libc::off_t);
+            // SAFETY: advice on our own descriptor.
+            unsafe {
+                libc::posix_fadvise(self.file.as_raw_fd(), at, bytes, libc::POSIX_FADV_WILLNEED)
+            };
+        }
     }
 
     fn durable(&self) -> bool {

@@ -134,10 +134,14 @@ impl File {
             table.stats.hit_pages += hits;
             table.stats.missed_pages += misses;
             drop(table);
-            for segment in segments
-                .iter()
-                .filter(|segment| matches!(segment.kind, Kind::Medium(_)))
-            {
+            for segment in &segments {
+                let Kind::Medium(at) = segment.kind else {
+                    continue;
+                };
+                let at = self.shared.data_at + u64::from(at) * PAGE as u64;
+                self.shared
+                    .medium
+                    .will_read(at, u64::from(segment.pages) * PAGE as u64);
                 self.shared.load_later(Load {
                     file: self.id,
                     first: first + segment.first,

@@ -1,0 +1,317 @@
+//! What is measured: one line of the table for each way to use what was read or written.
+
+use std::hint::black_box;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+use crate::IO;
+use crate::variants::{FILES, Memory, Outcome, Variant};
+
+const PAGE: usize = 4096;
+
+/// What is done with each 2 MB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Use {
+    /// Read, and not looked at.
+    Read,
+    /// Read, and a byte of each page loaded.
+    ReadTouch,
+    /// Read, and all bytes summed.
+    ReadSum,
+    /// Read, and a byte of each page stored.
+    ReadStore,
+    /// Nothing of it in the cache; a byte of each page loaded.
+    ReadCold,
+    /// Written as it was left by the write before.
+    Write,
+    /// All bytes stored into fresh frames, and written.
+    Fill,
+    /// All bytes stored into the buffer as the last write left it, and written.
+    Refill,
+    /// As `Fill`, while dirty pages are flushed.
+    FillFlushed,
+    /// A file of so many bytes read, and written to an archive.
+    Copy(usize),
+    /// Bytes of memory copied by the program itself, for the share of copies.
+    Memcpy,
+}
+
+/// A line of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    pub usage: Use,
+    pub threads: usize,
+}
+
+/// What one round of a line took.
+#[derive(Debug, Clone, Copy)]
+pub struct Figures {
+    /// Microseconds a read or write, the threads at the same time: wall time times threads, by operations.
+    pub micros: f64,
+    /// Minor faults for each.
+    pub faults: f64,
+    /// Bytes that system calls copied for each.
+    pub called: f64,
+}
+
+/// One round of a line, for one variant.
+pub struct Sample {
+    pub round: usize,
+    pub line: Line,
+    pub variant: String,
+    pub figures: Figures,
+}
+
+impl Line {
+    pub fn all(threads: &[usize]) -> Vec<Self> {
+        let one = |usage| Self { usage, threads: 1 };
+        let singles = [
+            Use::Memcpy,
+            Use::Read,
+            Use::ReadTouch,
+            Use::ReadSum,
+            Use::ReadStore,
+        ];
+        let writes = [
+            Use::Write,
+            Use::Fill,
+            Use::Refill,
+            Use::FillFlushed,
+            Use::ReadCold,
+        ];
+        let copies = [4 << 10, 64 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20].map(Use::Copy);
+        let mut lines: Vec<Self> = singles
+            .into_iter()
+            .chain(writes)
+            .chain(copies)
+            .map(one)
+            .collect();
+        for usage in [Use::Read, Use::ReadSum, Use::Write, Use::Fill] {
+            lines.extend(
+                threads
+                    .iter()
+                    .filter(|threads| **threads > 1)
+                    .map(|&threads| Self { usage, threads }),
+            );
+        }
+        lines
+    }
+
+    /// Its name in the table.
+    pub fn name(&self) -> String {
+        match self.usage {
+            Use::Read => "read, not touched".to_owned(),
+            Use::ReadTouch => "read, each page touched".to_owned(),
+            Use::ReadSum => "read, all bytes summed".to_owned(),
+            Use::ReadStore => "read, a store in each page".to_owned(),
+            Use::ReadCold => "cold read, pages touched".to_owned(),
+            Use::Write => "write, not stored into".to_owned(),
+            Use::Fill => "fill fresh pages, write".to_owned(),
+            Use::Refill => "fill written pages, write".to_owned(),
+            Use::FillFlushed => "the same, while flushing".to_owned(),
+            Use::Copy(bytes) if bytes < 1 << 20 => format!("copy a file of {} KB", bytes >> 10),
+            Use::Copy(bytes) => format!("copy a file of {} MB", bytes >> 20),
+            Use::Memcpy => "memcpy".to_owned(),
+        }
+    }
+
+    /// One round; `None` where the variant has no such thing.
+    pub fn measure(&self, variant: &Variant, ops: usize) -> Outcome<Option<Figures>> {
+        if matches!(self.usage, Use::ReadCold | Use::FillFlushed) && !variant.cached() {
+            return Ok(None);
+        }
+        if self.usage == Use::Memcpy && !matches!(variant, Variant::Calls { .. }) {
+            return Ok(None);
+        }
+        if self.usage == Use::ReadCold {
+            variant.drop_caches()?;
+        }
+        let figures = if self.usage == Use::FillFlushed {
+            variant.while_flushing(|| self.run(variant, ops))?
+        } else {
+            self.run(variant, ops)?
+        };
+        if matches!(
+            self.usage,
+            Use::Write | Use::Fill | Use::Refill | Use::FillFlushed | Use::Copy(_)
+        ) {
+            variant.settle()?;
+        }
+        if self.usage == Use::ReadCold {
+            // What was cold is warm for the next line.
+            let mut memory = variant.memory()?;
+            for block in 0..FILES * variant.blocks() {
+                let (file, at) = (block % FILES, (block / FILES * IO) as u64);
+                variant.read(file, at, IO, &mut memory)?;
+                touch(memory.bytes());
+            }
+        }
+        Ok(Some(figures))
+    }
+
+    fn run(&self, variant: &Variant, ops: usize) -> Outcome<Figures> {
+        let start = Barrier::new(self.threads);
+        let work = |thread: usize| -> Outcome<(Instant, Instant, usize)> {
+            let flushed = self.usage == Use::FillFlushed;
+            let mut memory = if flushed {
+                variant.flushing_memory()?
+            } else {
+                variant.memory()?
+            };
+            let mut random = 0x2545_f491_4f6c_dd1d_u64.wrapping_mul(thread as u64 + 1);
+            // What is written lies in frames of the cache, as the write before left it.
+            if matches!(self.usage, Use::Write | Use::Refill) {
+                memory.renew()?;
+                memory.bytes_mut().fill(1);
+            }
+            // The first one maps and allocates what later ones find.
+            if self.usage != Use::ReadCold {
+                self.once(variant, thread, 0, &mut memory)?;
+            }
+            let ops = if let Use::Copy(bytes) = self.usage {
+                (ops * IO / bytes).clamp(1, 8 * ops)
+            } else {
+                ops
+            };
+            start.wait();
+            let began = Instant::now();
+            for nth in 0..ops {
+                random = random
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                let block = (random >> 33) as usize % variant.blocks();
+                let (thread, block) = match self.usage {
+                    // Each block once, or it is warm.
+                    Use::ReadCold => (nth % FILES, nth / FILES % variant.blocks()),
+                    _ => (thread, block),
+                };
+                self.once(variant, thread, block, &mut memory)?;
+            }
+            Ok((began, Instant::now(), ops))
+        };
+        let before = counters();
+        let times = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..self.threads)
+                .map(|thread| scope.spawn(move || work(thread)))
+                .collect();
+            let joined = threads
+                .into_iter()
+                .map(|thread| thread.join().map_err(|_| "a thread panicked")?);
+            joined.collect::<Outcome<Vec<_>>>()
+        })?;
+        let after = counters();
+        let began = times
+            .iter()
+            .map(|(began, ..)| *began)
+            .min()
+            .unwrap_or_else(Instant::now);
+        let ended = times
+            .iter()
+            .map(|(_, ended, _)| *ended)
+            .max()
+            .unwrap_or(began);
+        let all: usize = times.iter().map(|(.., ops)| ops).sum();
+        let each = |count: u64| count as f64 / all as f64;
+        Ok(Figures {
+            micros: micros(ended - began) * self.threads as f64 / all as f64,
+            faults: each(after.0 - before.0),
+            called: each(after.1 - before.1),
+        })
+    }
+
+    fn once(
+        &self,
+        variant: &Variant,
+        file: usize,
+        block: usize,
+        memory: &mut Memory,
+    ) -> Outcome<()> {
+        let at = (block * IO) as u64;
+        match self.usage {
+            Use::Read => variant.read(file, at, IO, memory)?,
+            Use::ReadTouch | Use::ReadCold => {
+                variant.read(file, at, IO, memory)?;
+                touch(memory.bytes());
+            }
+            Use::ReadSum => {
+                variant.read(file, at, IO, memory)?;
+                black_box(sum(memory.bytes()));
+            }
+            Use::ReadStore => {
+                variant.read(file, at, IO, memory)?;
+                memory
+                    .bytes_mut()
+                    .iter_mut()
+                    .step_by(PAGE)
+                    .for_each(|byte| *byte = byte.wrapping_add(1));
+            }
+            Use::Write => variant.write(file, at, IO, memory, false)?,
+            Use::Fill | Use::FillFlushed => {
+                memory.renew()?;
+                memory.bytes_mut().fill(block as u8);
+                variant.write(file, at, IO, memory, self.usage == Use::FillFlushed)?;
+            }
+            Use::Refill => {
+                memory.bytes_mut().fill(block as u8);
+                variant.write(file, at, IO, memory, false)?;
+            }
+            Use::Copy(bytes) => {
+                // A header of a page, so that data stays aligned, as a port of tar would write it.
+                for from in (0..bytes).step_by(IO) {
+                    let len = IO.min(bytes - from);
+                    let (source, at) = (
+                        from / IO / variant.blocks(),
+                        from / IO % variant.blocks() * IO,
+                    );
+                    variant.read((file + source) % FILES, at as u64, len, memory)?;
+                    variant.write(FILES, (PAGE + from) as u64, len, memory, false)?;
+                }
+            }
+            Use::Memcpy => {
+                // From memory of its own; the cache of a file is as cold or as warm.
+                let other = SOURCE.get_or_init(|| vec![1; 16 * IO]);
+                memory
+                    .bytes_mut()
+                    .copy_from_slice(&other[block % 16 * IO..][..IO]);
+                black_box(memory.bytes());
+            }
+        }
+        Ok(())
+    }
+}
+
+static SOURCE: std::sync::OnceLock<Vec<u8>> = std::sync::OnceLock::new();
+
+fn touch(bytes: &[u8]) {
+    bytes.iter().step_by(PAGE).for_each(|byte| {
+        black_box(*byte);
+    });
+}
+
+fn sum(bytes: &[u8]) -> u64 {
+    let word = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap_or_default());
+    bytes.chunks_exact(8).map(word).fold(0, u64::wrapping_add)
+}
+
+fn micros(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Minor faults, and bytes that system calls read and wrote, of the process.
+fn counters() -> (u64, u64) {
+    // SAFETY: a plain structure that the call fills.
+    let faults = unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
+        usage.ru_minflt as u64
+    };
+    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
+    let field = |name| {
+        io.lines()
+            .find_map(|line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok())
+    };
+    (
+        faults,
+        field("rchar:").unwrap_or(0) + field("wchar:").unwrap_or(0),
+    )
+}

@@ -1,0 +1,210 @@
+//! The table, and the same as JSON.
+
+use serde_json::{Value, json};
+
+use crate::lines::{Figures, Line, Sample, Use};
+use crate::{Asked, IO};
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// The samples of a line and a variant, by round.
+fn of<'a>(samples: &'a [Sample], line: Line, variant: &'a str) -> impl Iterator<Item = &'a Sample> {
+    samples
+        .iter()
+        .filter(move |sample| sample.line == line && sample.variant == variant)
+}
+
+fn middle(
+    samples: &[Sample],
+    line: Line,
+    variant: &str,
+    figure: fn(&Figures) -> f64,
+) -> Option<f64> {
+    median(
+        of(samples, line, variant)
+            .map(|sample| figure(&sample.figures))
+            .collect(),
+    )
+}
+
+/// How many times as long one takes as the other: the median, least and greatest of the rounds.
+fn ratio(samples: &[Sample], slow: (Line, &str), fast: (Line, &str)) -> Option<(f64, f64, f64)> {
+    let mut ratios: Vec<f64> = of(samples, slow.0, slow.1)
+        .filter_map(|slow| {
+            let fast = of(samples, fast.0, fast.1).find(|fast| fast.round == slow.round)?;
+            Some(slow.figures.micros / fast.figures.micros)
+        })
+        .collect();
+    ratios.sort_by(f64::total_cmp);
+    Some((
+        *ratios.get(ratios.len() / 2)?,
+        *ratios.first()?,
+        *ratios.last()?,
+    ))
+}
+
+fn cell(value: Option<f64>) -> String {
+    match value {
+        None => "-".to_owned(),
+        Some(value) if value < 100.0 => format!("{value:.1}"),
+        Some(value) => format!("{value:.0}"),
+    }
+}
+
+/// Prints everything.
+pub fn print(
+    asked: &Asked,
+    samples: &[Sample],
+) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    let mut variants: Vec<String> = Vec::new();
+    let mut lines: Vec<Line> = Vec::new();
+    for sample in samples {
+        if !variants.contains(&sample.variant) {
+            variants.push(sample.variant.clone());
+        }
+        if !lines.contains(&sample.line) {
+            lines.push(sample.line);
+        }
+    }
+    // The file system first, the stores last.
+    let order = |name: &String| {
+        (
+            name.starts_with("flat"),
+            name == "flat",
+            name == "tmpfs",
+            name == "dax",
+        )
+    };
+    variants.sort_by_key(order);
+    let base = variants.first().cloned().unwrap_or_default();
+    println!(
+        "microseconds for 2 MB (of a copy: for the file), medians of {} rounds",
+        asked.rounds
+    );
+    println!("the ratio is {base} by flat in one round: median (least to greatest)\n");
+    print!("{:<27}{:>3}", "", "thr");
+    variants.iter().for_each(|variant| print!("{variant:>9}"));
+    println!("  {:<20}", "ratio");
+    let mut rows = Vec::new();
+    for line in lines {
+        print!("{:<27}{:>3}", line.name(), line.threads);
+        for variant in &variants {
+            print!(
+                "{:>9}",
+                cell(middle(samples, line, variant, |figures| figures.micros))
+            );
+        }
+        let speed = ratio(samples, (line, &base), (line, "flat"));
+        match speed {
+            Some((middle, least, most)) => println!("  {middle:.1} ({least:.1} to {most:.1})"),
+            None => println!(),
+        }
+        for variant in &variants {
+            let figure = |figure| middle(samples, line, variant, figure);
+            let rounds: Vec<f64> = of(samples, line, variant)
+                .map(|sample| sample.figures.micros)
+                .collect();
+            rows.push(json!({
+                "line": line.name(), "threads": line.threads, "variant": variant,
+                "micros": figure(|figures| figures.micros), "micros_of_rounds": rounds,
+                "minor_faults": figure(|figures| figures.faults), "called_bytes": figure(|figures| figures.called),
+                "ratio_to_flat": ratio(samples, (line, variant), (line, "flat")).map(|(middle, ..)| middle),
+            }));
+        }
+    }
+    counted(samples, &variants);
+    let shares = shares(samples, &variants, &base);
+    if let Some(path) = &asked.json {
+        let document = json!({
+            "rounds": asked.rounds, "operations": asked.ops, "bytes": IO, "files": 16, "file_bytes": asked.file,
+            "rows": rows, "shares": shares,
+        });
+        std::fs::write(path, serde_json::to_string_pretty(&document)? + "\n")?;
+    }
+    Ok(())
+}
+
+/// What the kernel counted for each read or write.
+fn counted(samples: &[Sample], variants: &[String]) {
+    println!("\nminor faults, and KB that system calls copied, for each (1 thread)\n");
+    print!("{:<30}", "");
+    variants
+        .iter()
+        .for_each(|variant| print!("{variant:>9}{:>7}", "KB"));
+    println!();
+    for usage in [
+        Use::Read,
+        Use::ReadTouch,
+        Use::ReadStore,
+        Use::Write,
+        Use::Fill,
+        Use::Refill,
+    ] {
+        let line = Line { usage, threads: 1 };
+        print!("{:<30}", line.name());
+        for variant in variants {
+            print!(
+                "{:>9}",
+                cell(middle(samples, line, variant, |figures| figures.faults))
+            );
+            print!(
+                "{:>7}",
+                cell(middle(samples, line, variant, |figures| figures.called / 1024.0))
+            );
+        }
+        println!();
+    }
+}
+
+/// Shares of time, as the paper has them for a page cache: the copy, what the cache costs besides, what flushes add to
+/// writes, and what misses add to reads.
+fn shares(samples: &[Sample], variants: &[String], base: &str) -> Value {
+    let one = |usage| Line { usage, threads: 1 };
+    let percent = |value: Option<f64>| {
+        value.map_or("-".to_owned(), |value| format!("{:.0} %", value * 100.0))
+    };
+    println!("\nshares of a warm 2 MB read, and what flushes and misses add, medians\n");
+    println!(
+        "{:<12}{:>10}{:>12}{:>14}{:>14}",
+        "", "copy", "cache tax", "flush adds", "miss adds"
+    );
+    let mut rows = Vec::new();
+    for variant in variants {
+        // A copy of as many bytes in memory; a store makes none.
+        let by = |slow: Use, fast: Use| {
+            ratio(samples, (one(slow), variant), (one(fast), variant)).map(|(it, ..)| it)
+        };
+        let copy = if variant.starts_with("flat") {
+            Some(0.0)
+        } else {
+            by(Use::Memcpy, Use::Read)
+        };
+        let copy = copy.map(|copy| copy.min(1.0));
+        let tax = copy.map(|copy| 1.0 - copy);
+        let flush = by(Use::FillFlushed, Use::Fill).map(|ratio| ratio - 1.0);
+        let miss = by(Use::ReadCold, Use::ReadTouch).map(|ratio| ratio - 1.0);
+        println!(
+            "{variant:<12}{:>10}{:>12}{:>14}{:>14}",
+            percent(copy),
+            percent(tax),
+            percent(flush),
+            percent(miss)
+        );
+        rows.push(json!({ "variant": variant, "copy": copy, "cache_tax": tax, "flush_adds": flush, "miss_adds": miss }));
+    }
+    let tax = |variant: &str| {
+        let whole = middle(samples, one(Use::Read), variant, |figures| figures.micros)?;
+        let copy =
+            middle(samples, one(Use::Memcpy), variant, |figures| figures.micros).unwrap_or(0.0);
+        Some((whole - copy).max(0.0))
+    };
+    println!(
+        "\ncache tax of a 2 MB read: {base} {} us, flat {} us",
+        cell(tax(base)),
+        cell(tax("flat"))
+    );
+    json!(rows)
+}
