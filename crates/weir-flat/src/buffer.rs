@@ -176,11 +176,10 @@ impl Buffer {
         self.pages
     }
 
-    /// Whether all of these pages are fresh: storing there faults nothing and copies nothing.
-    pub(crate) fn is_fresh(&self, first: u32, pages: u32) -> bool {
-        self.within(first, pages)
-            .iter()
-            .all(|segment| matches!(segment.kind, Kind::Fresh(_)))
+    /// Whether these pages are this buffer's alone, so that storing there makes the kernel copy nothing.
+    pub(crate) fn is_exclusive(&self, first: u32, pages: u32) -> bool {
+        let exclusive = |segment: &Segment| matches!(segment.kind, Kind::Fresh(_) | Kind::Own);
+        self.within(first, pages).iter().all(exclusive)
     }
 
     /// The segments of these pages, cut to them.

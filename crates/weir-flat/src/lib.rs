@@ -34,6 +34,7 @@
 //! | `medium` | files, DAX, devices of DAX |
 
 mod buffer;
+mod capi;
 mod error;
 mod extents;
 mod flush;

@@ -160,19 +160,8 @@ impl File {
     /// Reads up to `len` bytes; fewer are there at the end of the file. The buffer's window is what was read. Whole
     /// pages are mapped; only small reads into fresh frames, and those from many places, are copied.
     pub fn read(&self, offset: u64, len: usize, buffer: &mut Buffer) -> Result<usize> {
-        if !Arc::ptr_eq(&self.shared, &buffer.shared) {
-            return Err(FlatError::OtherStore);
-        }
-        let start = (offset % PAGE as u64) as usize;
+        let (start, within) = self.room(offset, len, buffer)?;
         let mappable = self.shared.options.attach_misses && self.shared.medium.mappable().is_some();
-        let within =
-            len.min(usize::try_from(self.bytes()?.saturating_sub(offset)).unwrap_or(usize::MAX));
-        if start + within > buffer.capacity() {
-            return Err(FlatError::BufferSmall {
-                asked: (start + within) as u64,
-                has: buffer.capacity() as u64,
-            });
-        }
         // Not more than there is room for: the file may have grown just now.
         let mut held = self.hold(offset, within, mappable)?;
         let bytes = held.bytes;
@@ -182,7 +171,7 @@ impl File {
             buffer.set_window(0, 0)?;
             return Ok(0);
         }
-        if scattered || (bytes < self.shared.options.copy_below && buffer.is_fresh(0, pages)) {
+        if scattered || (bytes < self.shared.options.copy_below && buffer.is_exclusive(0, pages)) {
             if scattered {
                 buffer.replace(0, pages, Kind::Own)?;
             }
@@ -204,6 +193,35 @@ impl File {
         }
         buffer.set_window(start, bytes)?;
         Ok(bytes)
+    }
+
+    /// Reads as [`File::read`] does, for a program that will store into most pages: copies once into fresh frames,
+    /// so that no store makes the kernel copy a page, and the next write hands the frames over.
+    pub fn read_to_modify(&self, offset: u64, len: usize, buffer: &mut Buffer) -> Result<usize> {
+        let (start, within) = self.room(offset, len, buffer)?;
+        let held = self.hold(offset, within, true)?;
+        buffer.renew()?;
+        held.copy(start, buffer.part_mut(start, held.bytes))?;
+        self.shared.table().stats.read_copied_bytes += held.bytes as u64;
+        buffer.set_window(start, held.bytes)?;
+        Ok(held.bytes)
+    }
+
+    /// Where in its first page a read begins, and how many bytes the file has for it; the buffer has room for them.
+    fn room(&self, offset: u64, len: usize, buffer: &Buffer) -> Result<(usize, usize)> {
+        if !Arc::ptr_eq(&self.shared, &buffer.shared) {
+            return Err(FlatError::OtherStore);
+        }
+        let start = (offset % PAGE as u64) as usize;
+        let rest = usize::try_from(self.bytes()?.saturating_sub(offset)).unwrap_or(usize::MAX);
+        let within = len.min(rest);
+        if start + within > buffer.capacity() {
+            return Err(FlatError::BufferSmall {
+                asked: (start + within) as u64,
+                has: buffer.capacity() as u64,
+            });
+        }
+        Ok((start, within))
     }
 
     /// Reads into ordinary memory, by copying.
@@ -255,7 +273,7 @@ impl File {
                 frames,
             }),
         };
-        if offset % PAGE as u64 != 0 {
+        if !offset.is_multiple_of(PAGE as u64) {
             add(first - 1, 1, None);
         }
         let mut copies = 0;
@@ -277,7 +295,7 @@ impl File {
                 }
             }
         }
-        if end % PAGE as u64 != 0 {
+        if !end.is_multiple_of(PAGE as u64) {
             add(last, 1, None);
         }
         // Pages here and there would make later reads map as many pieces.

@@ -1,5 +1,6 @@
 //! Laws first; then what the kernel counts, failing media, kills, and C.
 
+mod c;
 mod faults;
 mod kernel;
 mod kill;

@@ -15,7 +15,8 @@ enum Step {
     Remove(usize),
     /// File, buffer, offset in the file, part of the buffer's window.
     Write(usize, usize, u64, usize, usize),
-    Read(usize, usize, u64, usize),
+    /// The last says that the program will modify it.
+    Read(usize, usize, u64, usize, bool),
     WriteFrom(usize, u64, usize, u8),
     /// Buffer, place, length, byte.
     Store(usize, usize, usize, u8),
@@ -42,7 +43,7 @@ fn a_step() -> impl Strategy<Value = Step> {
         1 => (0..3_usize).prop_map(Step::Create),
         1 => (0..3_usize).prop_map(Step::Remove),
         6 => (0..3_usize, 0..3_usize, an_offset(), start(), length()).prop_map(|(f, b, o, s, l)| Step::Write(f, b, o, s, l)),
-        6 => (0..3_usize, 0..3_usize, an_offset(), length()).prop_map(|(f, b, o, l)| Step::Read(f, b, o, l)),
+        6 => (0..3_usize, 0..3_usize, an_offset(), length(), any::<bool>()).prop_map(|(f, b, o, l, m)| Step::Read(f, b, o, l, m)),
         2 => (0..3_usize, an_offset(), length(), any::<u8>()).prop_map(|(f, o, l, x)| Step::WriteFrom(f, o, l, x)),
         5 => (0..3_usize, 0..ROOM, length(), any::<u8>()).prop_map(|(b, a, l, x)| Step::Store(b, a, l, x)),
         3 => (0..3_usize, any::<u8>()).prop_map(|(b, x)| Step::Renew(b, x)),
@@ -107,14 +108,19 @@ impl World {
                 buffer.set_window(at, whole).unwrap();
                 write(content, offset, &model[start..start + len]);
             }
-            Step::Read(file, buffer, offset, len) => {
+            Step::Read(file, buffer, offset, len, modify) => {
                 let (buffer, model) = &mut self.buffers[buffer];
                 let Some(content) = self.files.get(NAMES[file]) else {
                     return;
                 };
                 let rest = content.get(offset as usize..).unwrap_or_default();
                 let rest = &rest[..len.min(rest.len())];
-                let read = store.file(NAMES[file]).unwrap().read(offset, len, buffer);
+                let file = store.file(NAMES[file]).unwrap();
+                let read = if modify {
+                    file.read_to_modify(offset, len, buffer)
+                } else {
+                    file.read(offset, len, buffer)
+                };
                 if rest.len() + offset as usize % 4096 > ROOM {
                     assert!(matches!(read, Err(FlatError::BufferSmall { .. })));
                     return;

@@ -20,6 +20,8 @@ pub enum Use {
     ReadSum,
     /// Read, and a byte of each page stored.
     ReadStore,
+    /// The same, where the store knows beforehand.
+    ReadModify,
     /// Nothing of it in the cache; a byte of each page loaded.
     ReadCold,
     /// Written as it was left by the write before.
@@ -71,6 +73,7 @@ impl Line {
             Use::ReadTouch,
             Use::ReadSum,
             Use::ReadStore,
+            Use::ReadModify,
         ];
         let writes = [
             Use::Write,
@@ -104,6 +107,7 @@ impl Line {
             Use::ReadTouch => "read, each page touched".to_owned(),
             Use::ReadSum => "read, all bytes summed".to_owned(),
             Use::ReadStore => "read, a store in each page".to_owned(),
+            Use::ReadModify => "the same, said before".to_owned(),
             Use::ReadCold => "cold read, pages touched".to_owned(),
             Use::Write => "write, not stored into".to_owned(),
             Use::Fill => "fill fresh pages, write".to_owned(),
@@ -237,8 +241,12 @@ impl Line {
                 variant.read(file, at, IO, memory)?;
                 black_box(sum(memory.bytes()));
             }
-            Use::ReadStore => {
-                variant.read(file, at, IO, memory)?;
+            Use::ReadStore | Use::ReadModify => {
+                if self.usage == Use::ReadModify {
+                    variant.read_to_modify(file, at, IO, memory)?;
+                } else {
+                    variant.read(file, at, IO, memory)?;
+                }
                 memory
                     .bytes_mut()
                     .iter_mut()

@@ -139,6 +139,7 @@ fn counted(samples: &[Sample], variants: &[String]) {
         Use::Read,
         Use::ReadTouch,
         Use::ReadStore,
+        Use::ReadModify,
         Use::Write,
         Use::Fill,
         Use::Refill,

@@ -208,6 +208,23 @@ impl Variant {
         Ok(())
     }
 
+    /// The same, for a program that says that it will store into it.
+    pub fn read_to_modify(
+        &self,
+        file: usize,
+        at: u64,
+        len: usize,
+        into: &mut Memory,
+    ) -> Outcome<()> {
+        match (self, into) {
+            (Self::Flat { plain, .. }, Memory::Pages(into)) => {
+                plain.files[file].read_to_modify(at, len, into)?;
+                Ok(())
+            }
+            (_, into) => self.read(file, at, len, into),
+        }
+    }
+
     pub fn write(
         &self,
         file: usize,
