@@ -83,7 +83,6 @@ impl Log {
         let next = Position {
             generation,
             sequence: 0,
-            chain: 0,
         };
         Self {
             layout,
@@ -142,9 +141,9 @@ impl Log {
             .map_err(io)?;
         let mut log = Self::new(layout, generation);
         let mut records = Vec::new();
-        while let Some((ops, length, sum)) = record::decode(&area[log.offset..], log.next) {
+        while let Some((ops, length)) = record::decode(&area[log.offset..], log.next) {
             records.push(ops);
-            log.advance(length, sum);
+            log.advance(length);
         }
         if records.is_empty() {
             let why = "the first record of its log cannot be read".to_owned();
@@ -156,13 +155,9 @@ impl Log {
         Ok(Some((log, records)))
     }
 
-    fn advance(&mut self, length: usize, sum: u32) {
+    fn advance(&mut self, length: usize) {
         self.offset += length;
-        self.next = Position {
-            sequence: self.next.sequence + 1,
-            chain: sum,
-            ..self.next
-        };
+        self.next.sequence += 1;
     }
 
     /// Where the parts of the medium are.
@@ -172,7 +167,7 @@ impl Log {
 
     /// Writes a record after the others; false where the area has no room for it.
     pub fn append(&mut self, medium: &dyn Medium, ops: &[Op]) -> Result<bool> {
-        let (bytes, sum) = record::encode(ops, self.next);
+        let bytes = record::encode(ops, self.next);
         if self.offset + bytes.len() > self.layout.area as usize * PAGE {
             return Ok(false);
         }
@@ -181,7 +176,7 @@ impl Log {
             self.layout.area_at(self.next.generation) + self.offset as u64,
             &bytes,
         )?;
-        self.advance(bytes.len(), sum);
+        self.advance(bytes.len());
         Ok(true)
     }
 

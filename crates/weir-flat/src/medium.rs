@@ -97,10 +97,7 @@ impl FileMedium {
         if held == 0
             && let Some(bytes) = bytes
         {
-            // Blocks are allocated now, so that a full file system is found here and not by a flush.
-            // SAFETY: a call on our own descriptor.
-            if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } != 0 {
-                let source = io::Error::last_os_error();
+            if let Err(source) = allocate(&file, bytes) {
                 // What was just made and has no store would be refused by the next attempt.
                 let _ = file.set_len(0);
                 return Err(io("allocate the blocks of")(source));
@@ -117,6 +114,14 @@ impl FileMedium {
             durable,
             device: None,
         })
+    }
+}
+
+impl Drop for FileMedium {
+    fn drop(&mut self) {
+        // Closing is not enough: a child that was just forked has the descriptor too, until it starts its program.
+        // SAFETY: a call on our own descriptor.
+        unsafe { libc::flock(self.file.as_raw_fd(), libc::LOCK_UN) };
     }
 }
 
@@ -174,6 +179,27 @@ impl Medium for FileMedium {
     fn path(&self) -> &Path {
         &self.path
     }
+}
+
+/// Allocates blocks, so that a full file system is found here and not by a flush.
+fn allocate(file: &File, bytes: u64) -> io::Result<()> {
+    // SAFETY: a call on our own descriptor.
+    if unsafe { libc::fallocate(file.as_raw_fd(), 0, 0, bytes as libc::off_t) } == 0 {
+        return Ok(());
+    }
+    let source = io::Error::last_os_error();
+    if source.raw_os_error() != Some(libc::EOPNOTSUPP) {
+        return Err(source);
+    }
+    // ext2 and others without extents.
+    let zeros = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < bytes {
+        let part = (bytes - at).min(zeros.len() as u64);
+        file.write_all_at(&zeros[..part as usize], at)?;
+        at += part;
+    }
+    Ok(())
 }
 
 /// The name of the file system of a file, and whether fdatasync(2) makes it durable.

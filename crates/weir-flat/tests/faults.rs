@@ -244,6 +244,60 @@ fn pages_of_the_medium_that_a_buffer_maps_are_not_used_again() {
 }
 
 #[test]
+fn writes_and_removals_go_on_while_a_flush_writes_and_the_next_flush_has_them() {
+    let medium = Recorded::blank(2 << 20);
+    let store = Store::on(Box::new(medium.clone()), options(2 << 20)).unwrap();
+    for name in ["kept", "changed", "removed"] {
+        store
+            .create(name)
+            .unwrap()
+            .write_from(0, &[1; 20_000])
+            .unwrap();
+    }
+    let store = std::sync::Arc::new(store);
+    let other = store.clone();
+    // The flush holds no lock that these need, or the test hangs.
+    medium.meanwhile(move || {
+        other
+            .file("changed")
+            .unwrap()
+            .write_from(0, &[2; 20_000])
+            .unwrap();
+        other.remove("removed").unwrap();
+        other
+            .create("new")
+            .unwrap()
+            .write_from(0, &[3; 20_000])
+            .unwrap();
+    });
+    store.flush().unwrap();
+    let first = medium.inside().bytes.clone();
+    let first = Store::on(Box::new(Recorded::of(first)), options(2 << 20)).unwrap();
+    for name in ["kept", "changed", "removed"] {
+        assert_eq!(read(&first, name), [1; 20_000]);
+    }
+    store.flush().unwrap();
+    store.drop_caches().unwrap();
+    let second = medium.inside().bytes.clone();
+    let second = Store::on(Box::new(Recorded::of(second)), options(2 << 20)).unwrap();
+    for store in [&*store, &second] {
+        assert_eq!(store.files().len(), 3);
+        for (name, byte) in [("kept", 1), ("changed", 2), ("new", 3)] {
+            assert_eq!(read(store, name), [byte; 20_000]);
+        }
+    }
+    // The removed file's places are free again.
+    let (used, new) = (store.stats(), second.stats());
+    store.sync().unwrap();
+    store.sync().unwrap();
+    assert_eq!(
+        store.stats().free_medium_bytes,
+        new.free_medium_bytes,
+        "{used:?}"
+    );
+}
+
+#[test]
 fn what_is_no_store_is_refused_and_not_changed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("other");

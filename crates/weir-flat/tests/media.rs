@@ -26,9 +26,12 @@ pub struct Inside {
     pub fail_from: Option<usize>,
 }
 
+/// What a test does while a write is under way.
+type Meanwhile = Box<dyn FnOnce() + Send>;
+
 /// The clones are one medium.
-#[derive(Debug, Clone, Default)]
-pub struct Recorded(Arc<Mutex<Inside>>);
+#[derive(Clone, Default)]
+pub struct Recorded(Arc<Mutex<Inside>>, Arc<Mutex<Option<Meanwhile>>>);
 
 impl Recorded {
     pub fn blank(bytes: usize) -> Self {
@@ -36,10 +39,18 @@ impl Recorded {
     }
 
     pub fn of(bytes: Vec<u8>) -> Self {
-        Self(Arc::new(Mutex::new(Inside {
-            bytes,
-            ..Inside::default()
-        })))
+        Self(
+            Arc::new(Mutex::new(Inside {
+                bytes,
+                ..Inside::default()
+            })),
+            Arc::default(),
+        )
+    }
+
+    /// Does this within the next write.
+    pub fn meanwhile(&self, work: impl FnOnce() + Send + 'static) {
+        *self.1.lock().unwrap() = Some(Box::new(work));
     }
 
     pub fn inside(&self) -> MutexGuard<'_, Inside> {
@@ -66,6 +77,10 @@ impl Medium for Recorded {
     }
 
     fn write_at(&self, at: u64, from: &[u8]) -> io::Result<()> {
+        let work = self.1.lock().unwrap().take();
+        if let Some(work) = work {
+            work();
+        }
         let mut inside = self.inside();
         let writes = inside
             .events
