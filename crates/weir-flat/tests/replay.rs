@@ -182,30 +182,76 @@ proptest! {
     fn a_loss_of_power_leaves_the_files_of_one_commit(
         steps in prop::collection::vec(a_step(), 1..30), lost in prop::collection::vec(any::<bool>(), 64)
     ) {
-        let (events, commits) = run(&steps);
-        // What is durable, and what was written since.
-        let mut durable = vec![0; BYTES];
-        let mut since: Vec<(u64, Vec<u8>)> = Vec::new();
-        for (nth, event) in events.iter().enumerate() {
-            match event {
-                Event::Write(at, data) => since.push((*at, data.clone())),
-                Event::Barrier => {
-                    for (at, data) in since.drain(..) {
-                        durable[at as usize..][..data.len()].copy_from_slice(&data);
-                    }
-                }
-            }
-            let mut bytes = durable.clone();
-            for (which, (at, data)) in since.iter().enumerate() {
-                if !lost[(nth + which) % lost.len()] {
-                    bytes[*at as usize..][..data.len()].copy_from_slice(data);
-                }
-            }
-            // Commits that were not acknowledged as durable may be lost.
-            let found = content(Recorded::of(bytes));
-            let kept = |commit: &Commit| commit.durable && commit.ended <= nth + 1;
-            let least = commits.iter().rposition(kept).unwrap_or(0);
-            prop_assert!(is_of_one(&found, nth + 1, least, &commits), "{nth} events: no commit");
-        }
+        lose(&steps, |nth, which| lost[(nth + which) % lost.len()])?;
     }
+}
+
+/// Loses writes since the last barrier, after each event: those for which `lost`, by the number of the event and that of
+/// the write, says so.
+fn lose(steps: &[Step], lost: impl Fn(usize, usize) -> bool) -> Result<(), TestCaseError> {
+    let (events, commits) = run(steps);
+    let mut durable = vec![0; BYTES];
+    let mut since: Vec<(u64, Vec<u8>)> = Vec::new();
+    for (nth, event) in events.iter().enumerate() {
+        match event {
+            Event::Write(at, data) => since.push((*at, data.clone())),
+            Event::Barrier => {
+                for (at, data) in since.drain(..) {
+                    durable[at as usize..][..data.len()].copy_from_slice(&data);
+                }
+            }
+        }
+        let mut bytes = durable.clone();
+        for (which, (at, data)) in since.iter().enumerate() {
+            if !lost(nth, which) {
+                bytes[*at as usize..][..data.len()].copy_from_slice(data);
+            }
+        }
+        // Commits that were not acknowledged as durable may be lost.
+        let found = content(Recorded::of(bytes));
+        let kept = |commit: &Commit| commit.durable && commit.ended <= nth + 1;
+        let least = commits.iter().rposition(kept).unwrap_or(0);
+        prop_assert!(
+            is_of_one(&found, nth + 1, least, &commits),
+            "{nth} events: no commit"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_place_is_not_used_again_before_the_record_that_freed_it_is_durable() {
+    let write = |file, byte| Step::Write(file, 0, 8192, byte);
+    let both = [
+        Step::Create(0),
+        Step::Create(1),
+        write(0, 1),
+        write(1, 1),
+        Step::Commit(false),
+    ];
+    // The second flush frees the first place of one file, the third writes the other file.
+    let next = [
+        write(0, 2),
+        Step::Commit(false),
+        write(1, 3),
+        Step::Commit(false),
+        write(0, 4),
+        Step::Commit(false),
+    ];
+    let steps: Vec<Step> = both.into_iter().chain(next).collect();
+    for only in 0..4 {
+        lose(&steps, |_, which| which == only).unwrap();
+    }
+}
+
+#[test]
+fn records_of_an_earlier_use_of_the_area_are_not_read() {
+    let write = |byte| [Step::Write(0, 0, 8192, byte), Step::Commit(true)];
+    // Every other use of the log is in the same area, and all records are as long as those which lay there.
+    let mut steps = vec![Step::Create(0), Step::Write(0, 0, 8192, 1), Step::Reopen];
+    steps.extend((2..6).flat_map(write));
+    steps.push(Step::Reopen);
+    steps.extend(write(6));
+    steps.push(Step::Reopen);
+    lose(&steps, |_, _| false).unwrap();
 }
