@@ -7,6 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::extents::{HUGE, PAGE, Run};
 
+/// Put these pages on huge pages now (Linux 6.1, include/uapi/asm-generic/mman-common.h); not every C library has it.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// A file in memory (memfd_create(2)), all of it mapped where the library copies edges and flushes from.
 #[derive(Debug)]
 pub struct Frames {
@@ -126,7 +129,7 @@ impl Frames {
             unsafe {
                 let at = self.base.add(at).cast();
                 libc::madvise(at, PAGE, libc::MADV_POPULATE_READ);
-                libc::madvise(at, HUGE as usize * PAGE, libc::MADV_COLLAPSE);
+                libc::madvise(at, HUGE as usize * PAGE, MADV_COLLAPSE);
             }
         }
     }

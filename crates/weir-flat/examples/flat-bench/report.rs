@@ -84,7 +84,10 @@ pub fn print(
         "microseconds for 2 MB (of a copy: for the file), medians of {} rounds",
         asked.rounds
     );
-    println!("the ratio is {base} by flat in one round: median (least to greatest)\n");
+    println!(
+        "medians of {} rounds; the ratio is {base} by flat in one round, with its range\n",
+        asked.rounds
+    );
     print!("{:<27}{:>3}", "", "thr");
     variants.iter().for_each(|variant| print!("{variant:>9}"));
     println!("  {:<20}", "ratio");
@@ -116,7 +119,7 @@ pub fn print(
         }
     }
     counted(samples, &variants);
-    let shares = shares(samples, &variants, &base);
+    let shares = shares(samples, &variants);
     if let Some(path) = &asked.json {
         let document = json!({
             "rounds": asked.rounds, "operations": asked.ops, "bytes": IO, "files": 16, "file_bytes": asked.file,
@@ -160,52 +163,52 @@ fn counted(samples: &[Sample], variants: &[String]) {
     }
 }
 
-/// Shares of time, as the paper has them for a page cache: the copy, what the cache costs besides, what flushes add to
-/// writes, and what misses add to reads.
-fn shares(samples: &[Sample], variants: &[String], base: &str) -> Value {
+/// Shares of time, after the paper's observations 2 and 3: the copy, what the cache costs besides, what flushes add to
+/// writes, and what misses add to reads. A copy takes what a copy of as many bytes in memory takes in the same round;
+/// the library makes none.
+fn shares(samples: &[Sample], variants: &[String]) -> Value {
     let one = |usage| Line { usage, threads: 1 };
     let percent = |value: Option<f64>| {
         value.map_or("-".to_owned(), |value| format!("{:.0} %", value * 100.0))
     };
-    println!("\nshares of a warm 2 MB read, and what flushes and misses add, medians\n");
+    println!("\nof a warm 2 MB read, and what flushes and misses add to 2 MB, us, medians\n");
     println!(
-        "{:<12}{:>10}{:>12}{:>14}{:>14}",
+        "{:<10}{:>10}{:>14}{:>18}{:>18}",
         "", "copy", "cache tax", "flush adds", "miss adds"
     );
     let mut rows = Vec::new();
     for variant in variants {
-        // A copy of as many bytes in memory; a store makes none.
-        let by = |slow: Use, fast: Use| {
+        let times = |usage| middle(samples, one(usage), variant, |figures| figures.micros);
+        let by = |slow, fast| {
             ratio(samples, (one(slow), variant), (one(fast), variant)).map(|(it, ..)| it)
         };
-        let copy = if variant.starts_with("flat") {
+        let attaches = variant.starts_with("flat");
+        let copy = if attaches {
             Some(0.0)
         } else {
-            by(Use::Memcpy, Use::Read)
+            by(Use::Memcpy, Use::Read).map(|copy| copy.min(1.0))
         };
-        let copy = copy.map(|copy| copy.min(1.0));
-        let tax = copy.map(|copy| 1.0 - copy);
-        let flush = by(Use::FillFlushed, Use::Fill).map(|ratio| ratio - 1.0);
-        let miss = by(Use::ReadCold, Use::ReadTouch).map(|ratio| ratio - 1.0);
+        let tax = copy.and_then(|copy| Some(times(Use::Read)? * (1.0 - copy)));
+        let added = |slow, fast| Some((times(slow)? - times(fast)?, by(slow, fast)? - 1.0));
+        let flush = added(Use::FillFlushed, Use::Fill);
+        let miss = added(Use::ReadCold, Use::ReadTouch);
+        let pair = |it: Option<(f64, f64)>| match it {
+            Some((micros, share)) if share < 9.0 => format!("{micros:.0} ({:.0} %)", share * 100.0),
+            Some((micros, share)) => format!("{micros:.0} ({:.0} times)", share + 1.0),
+            None => "-".to_owned(),
+        };
         println!(
-            "{variant:<12}{:>10}{:>12}{:>14}{:>14}",
+            "{variant:<10}{:>10}{:>14}{:>18}{:>18}",
             percent(copy),
-            percent(tax),
-            percent(flush),
-            percent(miss)
+            tax.map_or("-".to_owned(), |tax| format!("{tax:.1} us")),
+            pair(flush),
+            pair(miss)
         );
-        rows.push(json!({ "variant": variant, "copy": copy, "cache_tax": tax, "flush_adds": flush, "miss_adds": miss }));
+        rows.push(json!({
+            "variant": variant, "copy_share": copy, "cache_tax_us": tax,
+            "flush_adds_us": flush.map(|it| it.0), "flush_adds_share": flush.map(|it| it.1),
+            "miss_adds_us": miss.map(|it| it.0), "miss_adds_share": miss.map(|it| it.1),
+        }));
     }
-    let tax = |variant: &str| {
-        let whole = middle(samples, one(Use::Read), variant, |figures| figures.micros)?;
-        let copy =
-            middle(samples, one(Use::Memcpy), variant, |figures| figures.micros).unwrap_or(0.0);
-        Some((whole - copy).max(0.0))
-    };
-    println!(
-        "\ncache tax of a 2 MB read: {base} {} us, flat {} us",
-        cell(tax(base)),
-        cell(tax("flat"))
-    );
     json!(rows)
 }
