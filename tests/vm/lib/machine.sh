@@ -93,8 +93,8 @@ disk() { # MIB
         -device "nvme,bus=pcie.0,drive=disk,serial=scratch")
 }
 
-# A part of DRAM that the kernel takes for persistent memory. A scenario loads the drivers; it is pmem0 then, and a file
-# system on it may be mounted with DAX.
+# A part of DRAM that the kernel takes for persistent memory. A scenario loads the drivers; it is /dev/pmemN then, and a
+# file system on it may be mounted with DAX.
 pmem() { # MIB FROM_MIB
     append+=("memmap=$1M!$2M")
 }
