@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::error::{FlatError, Result};
 use crate::extents::{PAGE, Run};
 use crate::frames;
-use crate::store::Shared;
+use crate::shared::Shared;
 
 /// What some pages of a buffer are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use crate::error::{FlatError, Result};
 use crate::extents::{PAGE, Run, push};
 use crate::log::Log;
 use crate::record::Op;
-use crate::store::{Load, Shared};
+use crate::shared::{Load, Shared};
 use crate::table::{NONE, Table, Version, append_maps};
 
 /// What one flush writes.
@@ -255,15 +255,9 @@ impl Shared {
             let mut table = self.table();
             free.into_iter().for_each(|run| table.drop_medium(run));
         }
-        let appended = log.append(medium, &batch.ops());
-        let appended = match appended {
-            Ok(appended) => appended,
-            Err(error) => {
-                // Perhaps the record can be read later, and then it must find its pages: they stay as they are.
-                // `log.failed` keeps all that follows from the medium.
-                return Err(error);
-            }
-        };
+        // Where this fails, the record can perhaps be read later, and must find its pages: they stay as they are, and
+        // `log.failed` keeps all that follows from the medium.
+        let appended = log.append(medium, &batch.ops())?;
         let files = {
             let mut table = self.table();
             batch.done(&mut table);

@@ -24,8 +24,10 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `store` | the store, its options and threads, recovery |
-//! | `transfer` | reads and writes |
+//! | `store` | the store and its options |
+//! | `shared` | what its files, buffers and threads share |
+//! | `recover` | the table of a store, from its log |
+//! | `read`, `write` | reads and writes |
 //! | `buffer` | what is mapped at the addresses of a buffer |
 //! | `table` | where each page is, and who refers to it |
 //! | `flush` | the two phases of a flush; pages that are loaded behind a read |
@@ -41,11 +43,14 @@ mod flush;
 mod frames;
 mod log;
 mod medium;
+mod read;
 mod record;
+mod recover;
+mod shared;
 mod stats;
 mod store;
 mod table;
-mod transfer;
+mod write;
 
 pub use buffer::Buffer;
 pub use error::{FlatError, Result};

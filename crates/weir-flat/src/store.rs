@@ -1,23 +1,23 @@
 //! A store: files of one medium, and the cache that they share.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::sync_channel;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crate::buffer::{Buffer, Kind, Segment};
+use crate::buffer::Buffer;
 use crate::error::{FlatError, Result};
-use crate::extents::{PAGE, Run};
+use crate::extents::PAGE;
 use crate::frames::Frames;
 use crate::log::{Layout, Log};
 use crate::medium::{FileMedium, Medium};
 use crate::record::Op;
+use crate::recover::recover;
+use crate::shared::{Shared, lock};
 use crate::stats::Stats;
-use crate::table::{Entry, NONE, Table, Version, name_cost, pages_of};
+use crate::table::{NONE, Table, name_cost};
 
 /// How a store works.
 #[derive(Debug, Clone)]
@@ -50,145 +50,6 @@ impl Default for Options {
             attach_misses: true,
             huge: true,
             populate: false,
-        }
-    }
-}
-
-/// What the store, its files, buffers and threads share.
-pub struct Shared {
-    pub(crate) frames: Frames,
-    pub(crate) medium: Box<dyn Medium>,
-    pub(crate) data_at: u64,
-    pub(crate) options: Options,
-    pub(crate) pagemap: std::fs::File,
-    pub(crate) log: Mutex<Log>,
-    table: Mutex<Table>,
-    loads: Mutex<Option<SyncSender<Load>>>,
-    stopping: Mutex<bool>,
-    stop: Condvar,
-}
-
-/// Pages that a read missed.
-#[derive(Debug, Clone, Copy)]
-pub struct Load {
-    pub file: u32,
-    pub first: u32,
-    pub pages: u32,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // No step between two changes that belong together can panic.
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shared {
-    pub(crate) fn table(&self) -> MutexGuard<'_, Table> {
-        lock(&self.table)
-    }
-
-    pub(crate) fn io(&self, what: &'static str, source: io::Error) -> FlatError {
-        FlatError::Io {
-            what,
-            path: self.medium.path().to_owned(),
-            source,
-        }
-    }
-
-    pub(crate) fn frames_fd(&self) -> BorrowedFd<'_> {
-        self.frames.file().as_fd()
-    }
-
-    /// Gives references of a buffer back.
-    pub(crate) fn release(&self, segments: &[Segment]) {
-        if segments.iter().all(|segment| segment.kind == Kind::Own) {
-            return;
-        }
-        let mut table = self.table();
-        for segment in segments {
-            match segment.kind {
-                Kind::Own => {}
-                Kind::Fresh(start) | Kind::Frame(start) => table.drop_frames(segment.run(start)),
-                Kind::Medium(start) => table.drop_medium(segment.run(start)),
-            }
-        }
-    }
-
-    /// Takes frames; what is dirty is flushed where that is needed.
-    pub(crate) fn take_frames(&self, count: u32) -> Result<Vec<Run>> {
-        for flush in [true, false] {
-            if let Some(runs) = self.table().take_frames(count) {
-                return Ok(runs);
-            }
-            if flush {
-                self.commit(false)?;
-            }
-        }
-        Err(self.cache_full(count))
-    }
-
-    pub(crate) fn cache_full(&self, pages: u32) -> FlatError {
-        let limit = u64::from(self.table().frames().1) * PAGE as u64;
-        FlatError::CacheFull {
-            asked: u64::from(pages) * PAGE as u64,
-            limit,
-        }
-    }
-
-    /// Promises pages of the medium to a write. What earlier flushes freed is free after the next two.
-    pub(crate) fn reserve(&self, pages: u32) -> Result<()> {
-        for attempt in 0..3 {
-            let mut table = self.table();
-            if table.medium_free() >= pages {
-                table.reserved += pages;
-                return Ok(());
-            }
-            drop(table);
-            if attempt < 2 {
-                self.commit(false)?;
-                self.settle()?;
-            }
-        }
-        let free = u64::from(self.table().medium_free()) * PAGE as u64;
-        let asked = u64::from(pages) * PAGE as u64;
-        Err(FlatError::MediumFull {
-            path: self.medium.path().to_owned(),
-            asked,
-            free,
-        })
-    }
-
-    /// Asks for pages to be loaded behind a read. Where too many wait already they are left for a later read.
-    pub(crate) fn load_later(&self, load: Load) {
-        if let Some(loads) = lock(&self.loads).as_ref() {
-            let _ = loads.try_send(load);
-        }
-    }
-
-    fn load_all(&self, asked: &Receiver<Load>) {
-        while let Ok(load) = asked.recv() {
-            // The pages stay on the medium where it fails, and the next read that misses says why.
-            let _ = self.load(load);
-        }
-    }
-
-    fn flush_all(&self, every: Duration) {
-        let mut stopping = lock(&self.stopping);
-        while !*stopping {
-            stopping = self
-                .stop
-                .wait_timeout(stopping, every)
-                .unwrap_or_else(PoisonError::into_inner)
-                .0;
-            let due = {
-                let table = self.table();
-                table.dirty_since.is_some() || !table.ops.is_empty()
-            };
-            if due && !*stopping {
-                drop(stopping);
-                // A failure is counted, and the pages are dirty still: `sync` meets it again.
-                let _ = self.commit(false);
-                stopping = lock(&self.stopping);
-            }
         }
     }
 }
@@ -434,80 +295,4 @@ impl Drop for Store {
     fn drop(&mut self) {
         let _ = self.shut();
     }
-}
-
-/// The files that records describe.
-fn recover(records: &[Vec<Op>], frames: u32, layout: Layout, path: &Path) -> Result<Table> {
-    let mut table = Table::new(frames, layout);
-    let damaged = |why: String| FlatError::Damaged {
-        path: path.to_owned(),
-        why,
-    };
-    for op in records.iter().flatten() {
-        match op {
-            // A checkpoint may have what the next record has too.
-            Op::Create { id, .. } if table.files.contains_key(id) => {}
-            Op::Create { id, name } => table.add(*id, name.clone()),
-            Op::Remove { id } => table.remove(*id),
-            Op::Size { id, bytes } => {
-                let Some(file) = table.files.get_mut(id) else {
-                    continue;
-                };
-                // Holes are pages too, so that a file is never longer than the medium.
-                let limit = layout.data_at() + u64::from(layout.pages) * PAGE as u64;
-                if *bytes > limit {
-                    return Err(damaged(format!(
-                        "file {:?} has {bytes} bytes, the medium {limit}",
-                        file.name
-                    )));
-                }
-                let pages = pages_of(*bytes) as usize;
-                (file.size, file.logged_size) = (*bytes, *bytes);
-                file.entries
-                    .resize(pages.max(file.entries.len()), Entry::HOLE);
-            }
-            Op::Map { id, page, run } => {
-                let Some(file) = table.files.get_mut(id) else {
-                    continue;
-                };
-                let end = page
-                    .checked_add(run.len)
-                    .filter(|end| *end as usize <= file.entries.len());
-                let end = end.ok_or_else(|| {
-                    damaged(format!("a page of {:?} is behind its end", file.name))
-                })?;
-                for (entry, place) in file.entries[*page as usize..end as usize]
-                    .iter_mut()
-                    .zip(run.start..)
-                {
-                    *entry = Entry {
-                        home: place,
-                        version: Version::Clean,
-                        ..Entry::HOLE
-                    };
-                }
-            }
-        }
-    }
-    // Only what the last record says is in use; what earlier ones freed is free.
-    let mut homes: Vec<u32> = table
-        .files
-        .values()
-        .flat_map(|file| &file.entries)
-        .map(|entry| entry.home)
-        .collect();
-    homes.retain(|home| *home != NONE);
-    homes.sort_unstable();
-    for home in homes {
-        if !table.claim_medium(Run {
-            start: home,
-            len: 1,
-        }) {
-            return Err(damaged(format!(
-                "page {home} of the medium is behind its end, or of two files"
-            )));
-        }
-    }
-    table.removed.clear();
-    Ok(table)
 }

@@ -48,8 +48,10 @@ pub struct Line {
 /// What one round of a line took.
 #[derive(Debug, Clone, Copy)]
 pub struct Figures {
-    /// Microseconds a read or write, the threads at the same time: wall time times threads, by operations.
+    /// Microseconds of a read or write, as each of the threads sees it.
     pub micros: f64,
+    /// Microseconds of processor time of the thread; that of flushes and loads behind it is not in it.
+    pub cpu: f64,
     /// Minor faults for each.
     pub faults: f64,
     /// Bytes that system calls copied for each.
@@ -154,30 +156,18 @@ impl Line {
     }
 
     fn run(&self, variant: &Variant, ops: usize) -> Outcome<Figures> {
+        let ops = match self.usage {
+            Use::Copy(bytes) => (ops * IO / bytes).clamp(1, 8 * ops),
+            _ => ops,
+        };
         let start = Barrier::new(self.threads);
-        let work = |thread: usize| -> Outcome<(Instant, Instant, usize)> {
-            let flushed = self.usage == Use::FillFlushed;
-            let mut memory = if flushed {
-                variant.flushing_memory()?
-            } else {
-                variant.memory()?
-            };
-            let mut random = 0x2545_f491_4f6c_dd1d_u64.wrapping_mul(thread as u64 + 1);
-            // What is written lies in frames of the cache, as the write before left it.
-            if matches!(self.usage, Use::Write | Use::Refill) {
-                memory.renew()?;
-                memory.bytes_mut().fill(1);
-            }
-            // The first one maps and allocates what later ones find.
-            if self.usage != Use::ReadCold {
-                self.once(variant, thread, 0, &mut memory)?;
-            }
-            let ops = if let Use::Copy(bytes) = self.usage {
-                (ops * IO / bytes).clamp(1, 8 * ops)
-            } else {
-                ops
-            };
+        let work = |thread: usize| -> Outcome<(Instant, Instant, Counters)> {
+            let prepared = self.prepare(variant, thread);
+            // Also where it failed, or the others would wait.
             start.wait();
+            let mut memory = prepared?;
+            let mut random = 0x2545_f491_4f6c_dd1d_u64.wrapping_mul(thread as u64 + 1);
+            let before = Counters::of_this_thread();
             let began = Instant::now();
             for nth in 0..ops {
                 random = random
@@ -191,10 +181,11 @@ impl Line {
                 };
                 self.once(variant, thread, block, &mut memory)?;
             }
-            Ok((began, Instant::now(), ops))
+            let ended = Instant::now();
+            Ok((began, ended, Counters::of_this_thread().since(before)))
         };
-        let before = counters();
-        let times = std::thread::scope(|scope| {
+        let work = &work;
+        let threads = std::thread::scope(|scope| {
             let threads: Vec<_> = (0..self.threads)
                 .map(|thread| scope.spawn(move || work(thread)))
                 .collect();
@@ -203,24 +194,45 @@ impl Line {
                 .map(|thread| thread.join().map_err(|_| "a thread panicked")?);
             joined.collect::<Outcome<Vec<_>>>()
         })?;
-        let after = counters();
-        let began = times
-            .iter()
-            .map(|(began, ..)| *began)
-            .min()
-            .unwrap_or_else(Instant::now);
-        let ended = times
-            .iter()
-            .map(|(_, ended, _)| *ended)
-            .max()
-            .unwrap_or(began);
-        let all: usize = times.iter().map(|(.., ops)| ops).sum();
-        let each = |count: u64| count as f64 / all as f64;
+        let began = threads.iter().map(|(began, ..)| *began).min();
+        let ended = threads.iter().map(|(_, ended, _)| *ended).max();
+        let wall = began
+            .zip(ended)
+            .map_or(Duration::ZERO, |(began, ended)| ended - began);
+        let all = (ops * self.threads) as f64;
+        let sum = |counter: fn(&Counters) -> f64| {
+            threads
+                .iter()
+                .map(|(.., counters)| counter(counters))
+                .sum::<f64>()
+                / all
+        };
         Ok(Figures {
-            micros: micros(ended - began) * self.threads as f64 / all as f64,
-            faults: each(after.0 - before.0),
-            called: each(after.1 - before.1),
+            micros: wall.as_secs_f64() * 1e6 / ops as f64,
+            cpu: sum(|counters| counters.cpu_micros),
+            faults: sum(|counters| counters.faults as f64),
+            called: sum(|counters| counters.called as f64),
         })
+    }
+
+    /// Memory as the measured reads or writes find it.
+    fn prepare(&self, variant: &Variant, thread: usize) -> Outcome<Memory> {
+        let flushed = self.usage == Use::FillFlushed;
+        let mut memory = if flushed {
+            variant.flushing_memory()?
+        } else {
+            variant.memory()?
+        };
+        // What is written lies in frames of the cache, as the write before left it.
+        if matches!(self.usage, Use::Write | Use::Refill) {
+            memory.renew()?;
+            memory.bytes_mut().fill(1);
+        }
+        // The first one maps and allocates what later ones find.
+        if self.usage != Use::ReadCold {
+            self.once(variant, thread, 0, &mut memory)?;
+        }
+        Ok(memory)
     }
 
     fn once(
@@ -301,25 +313,45 @@ fn sum(bytes: &[u8]) -> u64 {
     bytes.chunks_exact(8).map(word).fold(0, u64::wrapping_add)
 }
 
-fn micros(time: Duration) -> f64 {
-    time.as_secs_f64() * 1e6
+/// What the kernel counts of a thread.
+#[derive(Debug, Clone, Copy)]
+struct Counters {
+    cpu_micros: f64,
+    /// Minor faults.
+    faults: u64,
+    /// Bytes that system calls read and wrote.
+    called: u64,
 }
 
-/// Minor faults, and bytes that system calls read and wrote, of the process.
-fn counters() -> (u64, u64) {
-    // SAFETY: a plain structure that the call fills.
-    let faults = unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(libc::RUSAGE_SELF, &raw mut usage);
-        usage.ru_minflt as u64
-    };
-    let io = std::fs::read_to_string("/proc/self/io").unwrap_or_default();
-    let field = |name| {
-        io.lines()
-            .find_map(|line: &str| line.strip_prefix(name)?.trim().parse::<u64>().ok())
-    };
-    (
-        faults,
-        field("rchar:").unwrap_or(0) + field("wchar:").unwrap_or(0),
-    )
+impl Counters {
+    fn of_this_thread() -> Self {
+        // SAFETY: a plain structure that the call fills.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
+            usage
+        };
+        let io = std::fs::read_to_string("/proc/thread-self/io").unwrap_or_default();
+        let field = |name| {
+            let mut found = io.lines().filter_map(|line: &str| line.strip_prefix(name));
+            found
+                .next()
+                .and_then(|value| value.trim().parse::<u64>().ok())
+                .unwrap_or(0)
+        };
+        let micros = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
+        Self {
+            cpu_micros: micros(usage.ru_utime) + micros(usage.ru_stime),
+            faults: usage.ru_minflt as u64,
+            called: field("rchar:") + field("wchar:"),
+        }
+    }
+
+    fn since(self, before: Self) -> Self {
+        Self {
+            cpu_micros: self.cpu_micros - before.cpu_micros,
+            faults: self.faults - before.faults,
+            called: self.called - before.called,
+        }
+    }
 }

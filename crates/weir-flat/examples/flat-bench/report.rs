@@ -31,12 +31,18 @@ fn middle(
 }
 
 /// How many times as long one takes as the other: the median, least and greatest of the rounds.
-fn ratio(samples: &[Sample], slow: (Line, &str), fast: (Line, &str)) -> Option<(f64, f64, f64)> {
+fn ratio(
+    samples: &[Sample],
+    slow: (Line, &str),
+    fast: (Line, &str),
+    figure: fn(&Figures) -> f64,
+) -> Option<(f64, f64, f64)> {
     let mut ratios: Vec<f64> = of(samples, slow.0, slow.1)
         .filter_map(|slow| {
             let fast = of(samples, fast.0, fast.1).find(|fast| fast.round == slow.round)?;
-            Some(slow.figures.micros / fast.figures.micros)
+            Some(figure(&slow.figures) / figure(&fast.figures))
         })
+        .filter(|ratio| ratio.is_finite())
         .collect();
     ratios.sort_by(f64::total_cmp);
     Some((
@@ -81,40 +87,26 @@ pub fn print(
     variants.sort_by_key(order);
     let base = variants.first().cloned().unwrap_or_default();
     println!(
-        "microseconds for 2 MB (of a copy: for the file), medians of {} rounds",
+        "medians of {} rounds; the ratio is {base} by flat in one round, with its range",
         asked.rounds
     );
-    println!(
-        "medians of {} rounds; the ratio is {base} by flat in one round, with its range\n",
-        asked.rounds
-    );
-    print!("{:<27}{:>3}", "", "thr");
-    variants.iter().for_each(|variant| print!("{variant:>9}"));
-    println!("  {:<20}", "ratio");
+    println!("\nus for each 2 MB, with several threads as each sees it; of a copy, for the file\n");
+    table(samples, &variants, &lines, |figures| figures.micros);
+    println!("\nthe same in us of processor time, without that of flushes and loads behind it\n");
+    table(samples, &variants, &lines, |figures| figures.cpu);
     let mut rows = Vec::new();
-    for line in lines {
-        print!("{:<27}{:>3}", line.name(), line.threads);
-        for variant in &variants {
-            print!(
-                "{:>9}",
-                cell(middle(samples, line, variant, |figures| figures.micros))
-            );
-        }
-        let speed = ratio(samples, (line, &base), (line, "flat"));
-        match speed {
-            Some((middle, least, most)) => println!("  {middle:.1} ({least:.1} to {most:.1})"),
-            None => println!(),
-        }
+    for &line in &lines {
         for variant in &variants {
             let figure = |figure| middle(samples, line, variant, figure);
-            let rounds: Vec<f64> = of(samples, line, variant)
-                .map(|sample| sample.figures.micros)
-                .collect();
+            let by =
+                |figure| ratio(samples, (line, variant), (line, "flat"), figure).map(|(it, ..)| it);
+            let rounds = of(samples, line, variant).map(|sample| sample.figures.micros);
             rows.push(json!({
                 "line": line.name(), "threads": line.threads, "variant": variant,
-                "micros": figure(|figures| figures.micros), "micros_of_rounds": rounds,
-                "minor_faults": figure(|figures| figures.faults), "called_bytes": figure(|figures| figures.called),
-                "ratio_to_flat": ratio(samples, (line, variant), (line, "flat")).map(|(middle, ..)| middle),
+                "us": figure(|figures| figures.micros), "us_of_rounds": rounds.collect::<Vec<f64>>(),
+                "cpu_us": figure(|figures| figures.cpu), "minor_faults": figure(|figures| figures.faults),
+                "called_bytes": figure(|figures| figures.called), "ratio_to_flat": by(|figures| figures.micros),
+                "cpu_ratio_to_flat": by(|figures| figures.cpu),
             }));
         }
     }
@@ -128,6 +120,31 @@ pub fn print(
         std::fs::write(path, serde_json::to_string_pretty(&document)? + "\n")?;
     }
     Ok(())
+}
+
+/// A line for each line, a column for each variant.
+fn table(samples: &[Sample], variants: &[String], lines: &[Line], figure: fn(&Figures) -> f64) {
+    let base = variants.first().map_or("", String::as_str);
+    print!("{:<27}{:>3}", "", "thr");
+    variants.iter().for_each(|variant| print!("{variant:>9}"));
+    println!("  ratio");
+    for &line in lines {
+        print!("{:<27}{:>3}", line.name(), line.threads);
+        for variant in variants {
+            print!("{:>9}", cell(middle(samples, line, variant, figure)));
+        }
+        match ratio(samples, (line, base), (line, "flat"), figure) {
+            Some((middle, least, most)) => {
+                println!(
+                    "  {} ({} to {})",
+                    cell(Some(middle)),
+                    cell(Some(least)),
+                    cell(Some(most))
+                );
+            }
+            None => println!(),
+        }
+    }
 }
 
 /// What the kernel counted for each read or write.
@@ -165,7 +182,8 @@ fn counted(samples: &[Sample], variants: &[String]) {
 
 /// Shares of time, after the paper's observations 2 and 3: the copy, what the cache costs besides, what flushes add to
 /// writes, and what misses add to reads. A copy takes what a copy of as many bytes in memory takes in the same round;
-/// the library makes none.
+/// the library makes none. Copy and tax are of processor
+/// time; what flushes and misses add is the time that a thread sees.
 fn shares(samples: &[Sample], variants: &[String]) -> Value {
     let one = |usage| Line { usage, threads: 1 };
     let percent = |value: Option<f64>| {
@@ -178,18 +196,20 @@ fn shares(samples: &[Sample], variants: &[String]) -> Value {
     );
     let mut rows = Vec::new();
     for variant in variants {
-        let times = |usage| middle(samples, one(usage), variant, |figures| figures.micros);
-        let by = |slow, fast| {
-            ratio(samples, (one(slow), variant), (one(fast), variant)).map(|(it, ..)| it)
-        };
+        let cpu = |usage| middle(samples, one(usage), variant, |figures| figures.cpu);
+        let wall = |usage| middle(samples, one(usage), variant, |figures| figures.micros);
         let attaches = variant.starts_with("flat");
         let copy = if attaches {
             Some(0.0)
         } else {
-            by(Use::Memcpy, Use::Read).map(|copy| copy.min(1.0))
+            let copied = (
+                (one(Use::Memcpy), variant.as_str()),
+                (one(Use::Read), variant.as_str()),
+            );
+            ratio(samples, copied.0, copied.1, |figures| figures.cpu).map(|(it, ..)| it.min(1.0))
         };
-        let tax = copy.and_then(|copy| Some(times(Use::Read)? * (1.0 - copy)));
-        let added = |slow, fast| Some((times(slow)? - times(fast)?, by(slow, fast)? - 1.0));
+        let tax = copy.and_then(|copy| Some(cpu(Use::Read)? * (1.0 - copy)));
+        let added = |slow, fast| Some((wall(slow)? - wall(fast)?, wall(slow)? / wall(fast)? - 1.0));
         let flush = added(Use::FillFlushed, Use::Fill);
         let miss = added(Use::ReadCold, Use::ReadTouch);
         let pair = |it: Option<(f64, f64)>| match it {
