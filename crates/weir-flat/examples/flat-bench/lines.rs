@@ -325,11 +325,14 @@ struct Counters {
 
 impl Counters {
     fn of_this_thread() -> Self {
-        // SAFETY: a plain structure that the call fills.
-        let usage = unsafe {
+        // The times of getrusage(2) are counted in ticks, those of the clock are exact.
+        // SAFETY: plain structures that the calls fill.
+        let (usage, time) = unsafe {
             let mut usage: libc::rusage = std::mem::zeroed();
             libc::getrusage(libc::RUSAGE_THREAD, &raw mut usage);
-            usage
+            let mut time: libc::timespec = std::mem::zeroed();
+            libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time);
+            (usage, time)
         };
         let io = std::fs::read_to_string("/proc/thread-self/io").unwrap_or_default();
         let field = |name| {
@@ -339,9 +342,8 @@ impl Counters {
                 .and_then(|value| value.trim().parse::<u64>().ok())
                 .unwrap_or(0)
         };
-        let micros = |time: libc::timeval| time.tv_sec as f64 * 1e6 + time.tv_usec as f64;
         Self {
-            cpu_micros: micros(usage.ru_utime) + micros(usage.ru_stime),
+            cpu_micros: time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3,
             faults: usage.ru_minflt as u64,
             called: field("rchar:") + field("wchar:"),
         }
