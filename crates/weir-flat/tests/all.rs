@@ -7,3 +7,4 @@ mod kill;
 mod laws;
 mod media;
 mod replay;
+mod threads;
