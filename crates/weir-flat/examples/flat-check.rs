@@ -93,7 +93,7 @@ fn check(path: &str, bytes: u64) -> Result<(), Box<dyn Error>> {
     file.read_into(0, &mut first)?;
     println!("wrong_bytes {wrong}");
     println!("first_byte {}", first[0]);
-    println!("cold_attached_pages {}", store.stats().missed_pages);
+    println!("cold_missed_pages {}", store.stats().missed_pages);
     Ok(())
 }
 

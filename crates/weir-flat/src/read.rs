@@ -62,6 +62,7 @@ impl File {
     /// The pages of a part of the file. Where the medium's pages cannot be used as they are, those that missed are
     /// loaded first.
     pub(crate) fn hold(&self, offset: u64, len: usize, medium: bool) -> Result<Held<'_>> {
+        let mut waited = 0;
         // Pages that were loaded may be evicted again before they are held.
         for _ in 0..8 {
             let mut table = self.shared.table();
@@ -100,6 +101,7 @@ impl File {
             }
             if misses > 0 && !medium {
                 drop(table);
+                waited = waited.max(misses);
                 for segment in segments
                     .iter()
                     .filter(|segment| matches!(segment.kind, Kind::Medium(_)))
@@ -120,8 +122,9 @@ impl File {
                     Kind::Own => {}
                 }
             }
-            table.stats.hit_pages += hits;
-            table.stats.missed_pages += misses;
+            // What was loaded first is a miss too.
+            table.stats.hit_pages += hits - waited.min(hits);
+            table.stats.missed_pages += misses + waited;
             drop(table);
             for segment in &segments {
                 let Kind::Medium(at) = segment.kind else {

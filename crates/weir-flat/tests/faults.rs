@@ -154,6 +154,16 @@ fn a_read_that_fails_is_an_error_and_later_reads_work() {
     medium.inside().fail_reads = false;
     assert_eq!(file.read(0, 40_000, &mut buffer).unwrap(), 40_000);
     assert_eq!(buffer.bytes(), [5; 40_000]);
+    // What had to be loaded is a miss, and the next read a hit.
+    assert_eq!(
+        (store.stats().hit_pages, store.stats().missed_pages),
+        (0, 10 + 1)
+    );
+    file.read(0, 40_000, &mut buffer).unwrap();
+    assert_eq!(
+        (store.stats().hit_pages, store.stats().missed_pages),
+        (10, 10 + 1)
+    );
 }
 
 #[test]
