@@ -28,7 +28,7 @@ base_image() { # FILE
     cp -L "$(ldd "$root/usr/bin/jq" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
     cp "$weir" "$to/bin/weir"
     local module
-    for module in cxl/cxl_{acpi,pci,mem} dax/{device_dax,dax_cxl,kmem}; do
+    for module in cxl/cxl_{acpi,pci,mem} dax/{device_dax,dax_cxl,kmem} nvdimm/{libnvdimm,nd_btt,nd_pmem,nd_e820}; do
         "$root/bin/busybox" xz -dc "$root/lib/modules/$release/kernel/drivers/$module.ko.xz" >"$to/lib/${module#*/}.ko"
     done
     echo 'root:x:0:0::/tmp:/bin/sh' >"$to/etc/passwd"

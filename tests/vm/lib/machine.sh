@@ -93,6 +93,12 @@ disk() { # MIB
         -device "nvme,bus=pcie.0,drive=disk,serial=scratch")
 }
 
+# A part of DRAM that the kernel takes for persistent memory. A scenario loads the drivers; it is /dev/pmemN then, and a
+# file system on it may be mounted with DAX.
+pmem() { # MIB FROM_MIB
+    append+=("memmap=$1M!$2M")
+}
+
 # --- the guest, before its scenario ---
 
 # Its CXL memory is ordinary memory to the kernel, which puts its own structures there too.
