@@ -4,6 +4,7 @@
 //! each of these, and before each mark, has all states of the crashes since the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::event::{Actor, Event, Place};
 use crate::line::{LINE, Part, WORD};
@@ -91,6 +92,7 @@ pub fn allow(_: &mut Recovered<'_>) -> Result<Answer, std::convert::Infallible> 
 pub struct Checker<C> {
     check: C,
     limits: Limits,
+    volatile: Vec<Range<u64>>,
     pool: Pool,
     flushed: BTreeMap<Actor, Vec<(usize, u64)>>,
     streamed: BTreeMap<Actor, BTreeSet<usize>>,
@@ -117,6 +119,7 @@ where
         Self {
             check,
             limits,
+            volatile: Vec::new(),
             pool: Pool {
                 settled: Vec::new(),
                 bytes: 0,
@@ -204,6 +207,11 @@ where
         Ok(())
     }
 
+    /// Bytes that the program does not use after a crash, such as locks that it keeps in the pool: stores there always arrive.
+    pub fn leave_out(&mut self, bytes: Range<u64>) {
+        self.volatile.push(bytes);
+    }
+
     /// Looks at a crash after the last event.
     ///
     /// # Errors
@@ -269,6 +277,12 @@ where
     fn store(&mut self, place: &Place, at: u64, bytes: &[u8], streamed: bool) -> Result<(), E> {
         self.tally.stores += 1;
         let (actor, seq) = (self.actor, self.tally.events);
+        let stored = at..at + bytes.len() as u64;
+        let inside = |range: &Range<u64>| range.start <= stored.start && stored.end <= range.end;
+        if self.volatile.iter().any(inside) {
+            self.pool.settled[at as usize..stored.end as usize].copy_from_slice(bytes);
+            return Ok(());
+        }
         let lines = at as usize / LINE..(at as usize + bytes.len()).div_ceil(LINE);
         let platform = self.pool.platform;
         if platform.keeps_caches() && !self.recent.is_empty() {

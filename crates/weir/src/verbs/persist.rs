@@ -1,9 +1,10 @@
-//! `weir persist`: whether a program's memory is consistent after a crash.
+//! `weir persist`: whether a program's memory is consistent after a crash, and what it stores, flushes and fences.
 
 use std::collections::HashSet;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,15 +22,22 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::insight::header;
 use crate::keeping::Keeping;
+use crate::output::print;
 
 /// The words of `persist check`.
 pub const CHECK: &str = "persist check";
 
+mod record;
+
+/// What a C program includes.
+const HEADER: &str = include_str!("../../../weir-persist/include/weir_persist.h");
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  weir persist check list.trace --platform adr")]
+Examples:
+  weir persist record --pool list.pool -o list.trace -- ./list
+  weir persist check list.trace --check './recover --verify'")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -39,6 +47,10 @@ pub struct Args {
 enum What {
     /// Look at the states that a crash may leave, and find the first illegal one.
     Check(CheckArgs),
+    /// Run a command, and write what it does to a mapped file as a trace.
+    Record(record::Args),
+    /// Print weir_persist.h, by which a C program marks points, or writes a trace itself.
+    Header,
 }
 
 /// What `check` takes.
@@ -78,17 +90,28 @@ struct CheckArgs {
     /// States that --check is run for; those with the same bytes and mark count once.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     images: usize,
+    /// Bytes that recovery does not use, such as locks in the pool: stores there
+    /// always arrive.
+    #[arg(long, value_name = "OFFSET+BYTES", value_parser = range)]
+    volatile: Vec<Range<u64>>,
     /// What fails: `power`, or `host` of a shared pool.
     #[arg(long, value_name = "WHAT", value_parser = ["power", "host"])]
     failure: Option<String>,
 }
 
-/// Checks, keeps and prints.
+/// Checks a trace, keeps and prints what was found; records one; or prints the header.
 ///
 /// # Errors
 /// The trace or an argument is wrong, or a state is illegal.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let What::Check(args) = &args.what;
+    match &args.what {
+        What::Check(args) => check(args, context),
+        What::Record(args) => record::run(args, context),
+        What::Header => print(HEADER),
+    }
+}
+
+fn check(args: &CheckArgs, context: &Context) -> Result<()> {
     let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
     possible(platform, args.failure.as_deref())?;
     let keeping = Keeping::begin(context, CHECK)?;
@@ -121,6 +144,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
+/// Bytes of a pool, as `6656+1536`.
+fn range(text: &str) -> std::result::Result<Range<u64>, String> {
+    let parsed = text.split_once('+').and_then(|(from, length)| {
+        let (from, length): (u64, u64) = (from.parse().ok()?, length.parse().ok()?);
+        Some(from..from.checked_add(length)?)
+    });
+    parsed.ok_or_else(|| "write it as OFFSET+BYTES, such as 4096+64".into())
+}
+
 /// Refuses a failure after which a platform has no states.
 fn possible(platform: Platform, failure: Option<&str>) -> Result<()> {
     match (platform, failure) {
@@ -139,6 +171,9 @@ where
     C: FnMut(&mut Recovered<'_>) -> Result<Answer>,
 {
     let name = args.file.display().to_string();
+    for bytes in &args.volatile {
+        checker.leave_out(bytes.clone());
+    }
     let mut reader = Reader::new(open(&args.file)?);
     let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
     let mut has_requirement = args.check.is_some();
