@@ -36,7 +36,7 @@ static inline FILE *weir_event(void)
     return trace;
 }
 
-/* Ends it. The place is not known for notes. */
+/* Ends it; notes have no place. */
 static inline void weir_event_end(FILE *trace, const char *file, int line)
 {
     const char *name = file ? strrchr(file, '/') : 0;
@@ -57,7 +57,7 @@ static inline void weir_bytes(FILE *trace, const char *word, const void *at, siz
         fprintf(trace, "%02x", bytes[n]);
 }
 
-static inline void weir_note(const char *word, const char *text)
+static inline void weir_own_note(const char *word, const char *text)
 {
     FILE *trace = weir_event();
 
@@ -65,27 +65,28 @@ static inline void weir_note(const char *word, const char *text)
         fprintf(trace, "%s %s", word, text);
         weir_event_end(trace, 0, 0);
     }
-#ifdef __x86_64__
-    __asm__ volatile("nopl 0x57656972(%%rax,%%rax,1)" : : "D"(word), "S"(text) : "memory");
-#endif
 }
+
+/* An instruction that does nothing, by which the recorder knows a note. */
+#ifdef __x86_64__
+#define weir_seen_note(word, text) \
+    __asm__ volatile("nopl 0x57656972(%%rax,%%rax,1)" : : "D"(word), "S"(text) : "memory")
+#else
+#define weir_seen_note(word, text) ((void)0)
+#endif
+
+#define weir_note(word, text)        \
+    do {                             \
+        const char *weir_ = (text);  \
+        weir_own_note(word, weir_);  \
+        weir_seen_note(word, weir_); \
+    } while (0)
 
 /* A point that recovery may ask for, such as "committed 3". */
-static inline void weir_mark(const char *text)
-{
-    weir_note("mark", text);
-}
-
+#define weir_mark(text) weir_note("mark", text)
 /* From here each state must meet this: "NAME [OFFSET=HEX ->] OFFSET=HEX[|HEX]". */
-static inline void weir_require(const char *text)
-{
-    weir_note("require", text);
-}
-
-static inline void weir_forget(const char *name)
-{
-    weir_note("forget", name);
-}
+#define weir_require(text) weir_note("require", text)
+#define weir_forget(name) weir_note("forget", name)
 
 /* Names the pool, once, before it is stored into: the own trace begins with its bytes. */
 static inline void weir_pool(const void *pool, size_t bytes)

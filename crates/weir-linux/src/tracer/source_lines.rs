@@ -20,6 +20,8 @@ pub struct SourceLines {
 struct Module {
     tool: Option<(Child, ChildStdin, BufReader<ChildStdout>)>,
     segments: Vec<(u64, u64, u64)>,
+    /// Whether it has all its symbols: where there are only those for other files, the nearest one is often of another function.
+    symbols: bool,
 }
 
 /// What is known of an instruction.
@@ -91,9 +93,11 @@ impl Module {
             let (input, output) = (child.stdin.take()?, child.stdout.take()?);
             Some((child, input, BufReader::new(output)))
         };
+        let (segments, symbols) = parts(Path::new(file)).unwrap_or_default();
         Self {
             tool: started(),
-            segments: segments(Path::new(file)).unwrap_or_default(),
+            segments,
+            symbols,
         }
     }
 
@@ -108,9 +112,11 @@ impl Module {
         output.read_line(&mut line)?;
         let line = line.split(" (").next().unwrap_or_default().trim();
         let known = |text: &str| !text.is_empty() && !text.contains('?');
+        let line = Some(line.to_owned()).filter(|text| known(text) && !text.ends_with(":0"));
+        let sure = self.symbols || line.is_some();
         Ok(Found {
-            symbol: Some(symbol.trim().to_owned()).filter(|text| known(text)),
-            line: Some(line.to_owned()).filter(|text| known(text) && !text.ends_with(":0")),
+            symbol: Some(symbol.trim().to_owned()).filter(|text| sure && known(text)),
+            line,
         })
     }
 }
@@ -125,23 +131,36 @@ impl Drop for Module {
     }
 }
 
-/// The loaded segments of an ELF file of 64 bits: offset in the file, length, address (elf(5)).
-fn segments(file: &Path) -> io::Result<Vec<(u64, u64, u64)>> {
+/// Of an ELF file of 64 bits (elf(5)): the loaded segments, as offset in the file, length and address, and whether it has a table of
+/// all its symbols.
+#[expect(
+    clippy::type_complexity,
+    reason = "the segments are the field of one struct"
+)]
+fn parts(file: &Path) -> io::Result<(Vec<(u64, u64, u64)>, bool)> {
+    const LOADED: u64 = 1;
+    const SYMBOLS: u64 = 2;
     let file = File::open(file)?;
     let read = |at: u64, bytes: usize| -> io::Result<u64> {
         let mut word = [0; 8];
         file.read_exact_at(&mut word[..bytes], at)?;
         Ok(u64::from_le_bytes(word))
     };
-    let (headers, size, count) = (read(32, 8)?, read(54, 2)?, read(56, 2)?);
-    let mut all = Vec::new();
-    for n in 0..count {
-        let at = headers.saturating_add(n * size);
-        if read(at, 4)? == 1 {
-            all.push((read(at + 8, 8)?, read(at + 32, 8)?, read(at + 16, 8)?));
+    let headers = |table: u64, size: u64, count: u64| -> io::Result<Vec<u64>> {
+        let (table, size, count) = (read(table, 8)?, read(size, 2)?, read(count, 2)?);
+        Ok((0..count).map(|n| table.saturating_add(n * size)).collect())
+    };
+    let mut segments = Vec::new();
+    for at in headers(32, 54, 56)? {
+        if read(at, 4)? == LOADED {
+            segments.push((read(at + 8, 8)?, read(at + 32, 8)?, read(at + 16, 8)?));
         }
     }
-    Ok(all)
+    let mut symbols = false;
+    for at in headers(40, 58, 60)? {
+        symbols |= read(at + 4, 4)? == SYMBOLS;
+    }
+    Ok((segments, symbols))
 }
 
 #[cfg(test)]

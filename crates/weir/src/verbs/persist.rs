@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io::{self, BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -66,6 +66,7 @@ Platforms:
   flush-on-fail             power fails, and caches are flushed
   flush-on-fail-incomplete  the same, but power ends before the flush does
   shared-pool               a host that shares volatile memory crashes
+  page-cache                power fails, and the pool is a file on a disk
 
 Exit codes: 0 all states are legal, 4 one is not, 2 the trace is wrong.
 
@@ -230,8 +231,42 @@ struct CheckCommand {
     program: String,
     arguments: Vec<String>,
     image: PathBuf,
-    known: HashSet<(u64, u64)>,
+    seen: Seen,
     most: usize,
+}
+
+/// States that were asked about. Two hashes of 64 bits tell them apart; only pages that differ from the last state are hashed.
+#[derive(Default)]
+struct Seen {
+    known: HashSet<(u64, u64)>,
+    last: Vec<u8>,
+    pages: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    const PAGE: usize = 4096;
+
+    fn key(&mut self, mark: &str, image: &[u8]) -> (u64, u64) {
+        self.last.resize(image.len(), 0);
+        self.pages.resize(image.len().div_ceil(Self::PAGE), (0, 0));
+        let old = self.last.chunks_mut(Self::PAGE);
+        for ((old, new), page) in old.zip(image.chunks(Self::PAGE)).zip(&mut self.pages) {
+            if old != new || *page == (0, 0) {
+                old.copy_from_slice(new);
+                *page = hashes(new);
+            }
+        }
+        hashes((mark, &self.pages))
+    }
+}
+
+fn hashes(of: impl Hash) -> (u64, u64) {
+    let hash = |salt: u64| {
+        let mut hasher = DefaultHasher::new();
+        (salt, &of).hash(&mut hasher);
+        hasher.finish()
+    };
+    (hash(0), hash(1))
 }
 
 impl CheckCommand {
@@ -248,27 +283,23 @@ impl CheckCommand {
             program,
             arguments: words.collect(),
             image,
-            known: HashSet::new(),
+            seen: Seen::default(),
             most,
         })
     }
 
-    /// Runs the command for a state whose bytes and mark it has not seen. Two hashes of 64 bits tell states apart.
+    /// Runs the command for a state whose bytes and mark it has not seen.
     fn ask(&mut self, state: &mut Recovered<'_>) -> Result<Answer> {
         let image = state.image();
-        let hash = |salt: u64| {
-            let mut hasher = DefaultHasher::new();
-            (salt, state.mark(), &image).hash(&mut hasher);
-            hasher.finish()
-        };
-        let key = (hash(0), hash(1));
-        if self.known.contains(&key) {
+        let key = self.seen.key(state.mark(), &image);
+        let known = &mut self.seen.known;
+        if known.contains(&key) {
             return Ok(Answer::Legal);
         }
-        if self.known.len() >= self.most {
+        if known.len() >= self.most {
             return Ok(Answer::Unchecked);
         }
-        self.known.insert(key);
+        known.insert(key);
         std::fs::write(&self.image, &image)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
         let done = Command::new(&self.program)

@@ -157,10 +157,18 @@ static void wrote_parts(struct thread *thread, int fd, word offset, word parts, 
     }
 }
 
+/* The kernel wrote a part of the pool back and waited for that. */
 static void synchronised(struct thread *thread, word offset, word length)
 {
-    flush(thread, thread->system, offset, length);
-    fence(thread, thread->system);
+    char text[64];
+
+    if (offset >= shared->size)
+        return;
+    if (length > shared->size - offset)
+        length = shared->size - offset;
+    sprintf(text, "sync %lu %lu", (unsigned long)offset, (unsigned long)length);
+    thread->open = 0;
+    event(thread, thread->system, text);
 }
 
 static void calls(id_t_ id, unsigned cpu, int64_t call, word a, word b, word c, word d, word e, word f, word g, word h)
@@ -206,7 +214,9 @@ static void called(id_t_ id, unsigned cpu, int64_t call, int64_t result)
     case SYS_msync:
         for (int n = 0; n < ranged && words[2] & MS_SYNC; n++) {
             word from = words[0] > ranges[n].from ? words[0] : ranges[n].from;
-            word to = words[0] + words[1] < ranges[n].to ? words[0] + words[1] : ranges[n].to;
+            /* Whole pages are written. */
+            word end = (words[0] + words[1] + 4095) & ~(word)4095;
+            word to = end < ranges[n].to ? end : ranges[n].to;
             if (from < to)
                 synchronised(thread, from - ranges[n].from + ranges[n].offset, to - from);
         }

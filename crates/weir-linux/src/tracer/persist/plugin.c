@@ -257,17 +257,12 @@ static void fence(struct thread *thread, struct instruction *by)
     event(thread, by, "fence");
 }
 
-static void flush(struct thread *thread, struct instruction *by, word offset, word length)
+static void flush(struct thread *thread, struct instruction *by, word offset)
 {
     char text[64];
 
     finish(thread);
-    if (offset >= shared->size)
-        return;
-    if (length > shared->size - offset)
-        length = shared->size - offset;
-    sprintf(text, by->kind == CLFLUSH ? "clflush %lu" : length == 1 ? "flush %lu" : "flush %lu %lu",
-            (unsigned long)offset, (unsigned long)length);
+    sprintf(text, by->kind == CLFLUSH ? "clflush %lu" : "flush %lu", (unsigned long)offset);
     thread->open = 1;
     event(thread, by, text);
 }
@@ -376,8 +371,8 @@ __attribute__((used, visibility("hidden"))) void weir_executes(unsigned cpu, voi
     if (by->short_addresses)
         address = (uint32_t)address;
     offset = offset_of(address);
-    if (offset >= 0)
-        flush(thread, by, offset / LINE * LINE, 1);
+    if (offset >= 0 && (word)offset < shared->size)
+        flush(thread, by, offset / LINE * LINE);
 }
 
 /* Gives the callback the address of the registers. */

@@ -34,8 +34,8 @@ The command runs under QEMU's user mode with a plugin that `cc` compiles, some 1
 1000 times slower. The trace begins when it maps the pool; what the pool has by then
 is `init`. It has stores, non-temporal stores and locked instructions, clwb,
 clflushopt, clflush and fences of all threads and forked processes. write(2) into
-the pool counts as a store, msync and fsync as a flush and a fence. Lines of the
-program come from addr2line, where it is installed.
+the pool counts as a store; msync and fsync are `sync`. Lines of the program come
+from addr2line, where it is installed.
 
 Examples:
   weir persist record --pool list.pool -o list.trace -- ./list list.pool
@@ -287,7 +287,7 @@ fn judge(args: &Args, name: &str, said: &Said) -> Result<()> {
         if args.map_sync {
             return Err(Failure::Missing(anyhow::Error::msg(text)));
         }
-        say(&format!("weir: note: {text}"));
+        say(&format!("weir: warning: {text}"));
     }
     if let Some(other) = &said.started {
         say(&format!(
