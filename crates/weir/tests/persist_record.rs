@@ -245,9 +245,9 @@ fn a_program_that_dies_or_is_ended_leaves_what_it_did() {
     assert!(!events(&place).is_empty());
     std::fs::remove_file(place.path("x.trace")).unwrap();
     let mut child = place.start(&words.replace("--for 5s ", "")[..]);
-    // The file has another name until it is whole.
+    // The file has another name until it is whole, and is written in pieces.
     let growing = place.path(&format!("x.trace.{}", child.id()));
-    while std::fs::metadata(&growing).map_or(0, |file| file.len()) == 0 {
+    while std::fs::metadata(&growing).map_or(0, |file| file.len()) < 4096 {
         assert!(child.try_wait().unwrap().is_none(), "it ended");
         std::thread::sleep(Duration::from_millis(20));
     }
