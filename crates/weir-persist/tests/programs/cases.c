@@ -24,6 +24,8 @@ __attribute__((target("avx"))) static void instructions(void)
 {
     _mm256_storeu_si256((__m256i *)(pool + 60), _mm256_set1_epi8(1));
     _mm_storeu_si128((__m128i *)(pool + 128), _mm_set1_epi8(2));
+    /* Loads are no events. */
+    (void)*(volatile long *)(pool + 128);
     _mm_stream_si64((long long *)(pool + 192), 3);
     _mm_stream_si128((__m128i *)(pool + 256), _mm_set1_epi8(4));
     _mm256_stream_si256((__m256i *)(pool + 320), _mm256_set1_epi8(5));

@@ -24,7 +24,10 @@ static void unmapped(word from, word to)
 
         if (from >= old.to || to <= old.from)
             continue;
-        ranges[n--] = ranges[--ranged];
+        /* Other threads look at ranges: none that stays is away for a moment. */
+        ranges[n] = ranges[ranged - 1];
+        ranged--;
+        n--;
         if (old.from < from)
             ranges[ranged++] = (struct range){old.from, from, old.offset};
         if (to < old.to && ranged < RANGES)
@@ -109,7 +112,6 @@ static void maps(struct thread *thread, word from, const word *words)
         say("!private");
         return;
     }
-    lock();
     pool = file;
     if (!shared->began) {
         /* A device has no size; what is mapped of it is the pool. */
@@ -126,7 +128,6 @@ static void maps(struct thread *thread, word from, const word *words)
         grown(file.st_size);
     }
     mapped(from, words[1], words[5]);
-    unlock();
 }
 
 /* A part of the pool was written through a descriptor. */
@@ -198,17 +199,23 @@ static void called(id_t_ id, unsigned cpu, int64_t call, int64_t result)
         return;
     switch (call) {
     case SYS_mmap:
+        lock();
         maps(thread, result, words);
+        unlock();
         return;
     case SYS_munmap:
+        lock();
         unmapped(words[0], words[0] + words[1]);
+        unlock();
         return;
     case SYS_mremap: {
         int64_t before = offset_of(words[0]);
+        lock();
         unmapped(words[0], words[0] + words[1]);
         unmapped(result, result + words[2]);
         if (before >= 0)
             mapped(result, words[2], before);
+        unlock();
         return;
     }
     case SYS_msync:

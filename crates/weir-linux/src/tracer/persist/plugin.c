@@ -304,7 +304,8 @@ static void accessed(unsigned cpu, meminfo info, word address, void *data)
     memcpy(thread->bytes + thread->length, (void *)(address + base), length);
     thread->length += length;
     if (by->widest ? thread->length >= by->widest || length < 8
-                   : thread->length >= MOST && (thread->offset + thread->length) % LINE == 0)
+                   : thread->length >= MOST && ((thread->offset + thread->length) % LINE == 0 ||
+                                                thread->length + 8 > sizeof thread->bytes))
         finish(thread);
 }
 

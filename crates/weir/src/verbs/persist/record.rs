@@ -31,7 +31,7 @@ const DIGITS: usize = 10;
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The command runs under QEMU's user mode with a plugin that `cc` compiles, some 100 to
-1000 times slower. The trace begins when it maps the pool; what the pool has by then
+300 times slower. The trace begins when it maps the pool; what the pool has by then
 is `init`. It has stores, non-temporal stores and locked instructions, clwb,
 clflushopt, clflush and fences of all threads and forked processes. write(2) into
 the pool counts as a store; msync and fsync are `sync`. Lines of the program come
@@ -84,7 +84,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     if is_script(name)? {
         return Err(Failure::request(format!(
-            "`{name}` is a script; record its interpreter: `-- python3 {name}`"
+            "`{name}` is a script; record the program that runs it"
         )));
     }
     let whole = |path: PathBuf| path.canonicalize().map_err(anyhow::Error::new);
