@@ -30,12 +30,12 @@ const DIGITS: usize = 10;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The command runs under QEMU's user mode with a plugin that `cc` compiles, some 100 to
-300 times slower. The trace begins when it maps the pool; what the pool has by then
-is `init`. It has stores, non-temporal stores and locked instructions, clwb,
-clflushopt, clflush and fences of all threads and forked processes. write(2) into
-the pool counts as a store; msync and fsync are `sync`. Lines of the program come
-from addr2line, where it is installed.
+The command runs under QEMU's user mode with a plugin that `cc` compiles, some
+100 to 300 times slower. The trace begins when it maps the pool; what the pool
+has by then is `init`. It has stores, non-temporal stores and locked
+instructions, clwb, clflushopt, clflush and fences of all threads and forked
+processes. write(2) into the pool counts as a store; msync and fsync are `sync`.
+Lines of the program come from addr2line, where it is installed.
 
 Examples:
   weir persist record --pool list.pool -o list.trace -- ./list list.pool
