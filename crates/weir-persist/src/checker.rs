@@ -4,9 +4,10 @@
 //! each of these, and before each mark, has all states of the crashes since the one before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 use crate::event::{Actor, Event, Place};
-use crate::line::{LINE, Part, WORD};
+use crate::line::{Part, WORD};
 use crate::platform::Platform;
 use crate::recovered::{Answer, Choices, Pool, Recovered};
 use crate::require::Requirement;
@@ -91,6 +92,7 @@ pub fn allow(_: &mut Recovered<'_>) -> Result<Answer, std::convert::Infallible> 
 pub struct Checker<C> {
     check: C,
     limits: Limits,
+    volatile: Vec<Range<u64>>,
     pool: Pool,
     flushed: BTreeMap<Actor, Vec<(usize, u64)>>,
     streamed: BTreeMap<Actor, BTreeSet<usize>>,
@@ -117,6 +119,7 @@ where
         Self {
             check,
             limits,
+            volatile: Vec::new(),
             pool: Pool {
                 settled: Vec::new(),
                 bytes: 0,
@@ -157,7 +160,7 @@ where
         match event {
             Event::Pool(bytes) => {
                 self.pool.bytes = usize::try_from(*bytes).unwrap_or(usize::MAX);
-                self.pool.settled = vec![0; self.pool.bytes.next_multiple_of(LINE)];
+                self.pool.settled = vec![0; self.pool.bytes.next_multiple_of(self.unit())];
             }
             Event::Init(at, bytes) => {
                 let at = *at as usize;
@@ -167,14 +170,18 @@ where
             Event::Store(at, bytes) => self.store(place, *at, bytes, false)?,
             Event::NtStore(at, bytes) => self.store(place, *at, bytes, true)?,
             Event::Locked(at, bytes) => {
-                self.fence(place)?;
+                if !self.pool.platform.is_page_cache() {
+                    self.fence(place)?;
+                }
                 self.store(place, *at, bytes, false)?;
             }
-            Event::Flush(at, length) => {
-                let lines = self.cached_lines(*at, *length);
-                let seq = self.tally.events;
-                let all = self.flushed.entry(self.actor).or_default();
-                all.extend(lines.into_iter().map(|line| (line, seq)));
+            Event::Flush(..) | Event::Clflush(..) | Event::Fence
+                if self.pool.platform.is_page_cache() => {}
+            Event::Flush(at, length) => self.flush(*at, *length),
+            Event::Sync(at, length) => {
+                self.tally.fences += 1;
+                self.flush(*at, *length);
+                self.fence(place)?;
             }
             Event::Clflush(at, length) => {
                 let lines = self.cached_lines(*at, *length);
@@ -204,6 +211,11 @@ where
         Ok(())
     }
 
+    /// Bytes that the program does not use after a crash, such as locks that it keeps in the pool: stores there always arrive.
+    pub fn leave_out(&mut self, bytes: Range<u64>) {
+        self.volatile.push(bytes);
+    }
+
     /// Looks at a crash after the last event.
     ///
     /// # Errors
@@ -226,9 +238,23 @@ where
         Ok(())
     }
 
+    /// Bytes that are written back together.
+    fn unit(&self) -> usize {
+        self.pool.platform.unit()
+    }
+
+    /// Begins to write lines of a range back, which the thread's next fence waits for.
+    fn flush(&mut self, at: u64, length: u64) {
+        let lines = self.cached_lines(at, length);
+        let seq = self.tally.events;
+        let all = self.flushed.entry(self.actor).or_default();
+        all.extend(lines.into_iter().map(|line| (line, seq)));
+    }
+
     /// Lines of a range in caches that this host can write back.
     fn cached_lines(&self, at: u64, length: u64) -> Vec<usize> {
-        let lines = at as usize / LINE..((at + length) as usize).div_ceil(LINE);
+        let unit = self.unit();
+        let lines = at as usize / unit..((at + length) as usize).div_ceil(unit);
         let shared = self.pool.platform.is_shared();
         (self.pool.lines.range(lines))
             .filter(|(_, line)| !shared || line.owner == self.actor.host)
@@ -237,11 +263,12 @@ where
     }
 
     fn settle(&mut self, number: usize, sure: impl Fn(&Part) -> bool) {
+        let unit = self.unit();
         let Some(line) = self.pool.lines.get_mut(&number) else {
             return;
         };
         line.settle(
-            &mut self.pool.settled[number * LINE..(number + 1) * LINE],
+            &mut self.pool.settled[number * unit..(number + 1) * unit],
             sure,
         );
         if line.parts.is_empty() {
@@ -269,8 +296,16 @@ where
     fn store(&mut self, place: &Place, at: u64, bytes: &[u8], streamed: bool) -> Result<(), E> {
         self.tally.stores += 1;
         let (actor, seq) = (self.actor, self.tally.events);
-        let lines = at as usize / LINE..(at as usize + bytes.len()).div_ceil(LINE);
-        let platform = self.pool.platform;
+        let stored = at..at + bytes.len() as u64;
+        let inside = |range: &Range<u64>| range.start <= stored.start && stored.end <= range.end;
+        if self.volatile.iter().any(inside) {
+            self.pool.settled[at as usize..stored.end as usize].copy_from_slice(bytes);
+            return Ok(());
+        }
+        let (unit, platform) = (self.unit(), self.pool.platform);
+        // The page cache is ordinary memory.
+        let streamed = streamed && !platform.is_page_cache();
+        let lines = at as usize / unit..(at as usize + bytes.len()).div_ceil(unit);
         if platform.keeps_caches() && !self.recent.is_empty() {
             let before = self.before.clone();
             self.crash()?;
@@ -292,7 +327,7 @@ where
             let length = (WORD - begin % WORD).min(rest.len());
             let mut word = [0; WORD];
             word[..length].copy_from_slice(&rest[..length]);
-            let line = self.pool.lines.entry(begin / LINE).or_default();
+            let line = self.pool.lines.entry(begin / unit).or_default();
             if !streamed || line.parts.is_empty() {
                 line.owner = actor.host;
             }
@@ -301,7 +336,7 @@ where
                 place: place.clone(),
                 streamed,
                 actor,
-                begin: begin % LINE,
+                begin: begin % unit,
                 bytes: (word, length),
             });
             left = (begin + length, &rest[length..]);
@@ -376,7 +411,7 @@ where
                 let fate = StoreFate {
                     arrived,
                     place: part.place.clone(),
-                    at: (choice.line * LINE + part.begin) as u64,
+                    at: (choice.line * self.unit() + part.begin) as u64,
                     bytes: part.bytes().to_vec(),
                 };
                 stores.push((part.seq, fate));

@@ -51,6 +51,8 @@ pub enum Event {
     Flush(u64, u64),
     /// `clflush` of the lines of so many bytes: done before any later store.
     Clflush(u64, u64),
+    /// `msync`, `fsync` or another system call that writes so many bytes back and waits for that.
+    Sync(u64, u64),
     /// `sfence`, `mfence`, or a locked instruction elsewhere.
     Fence,
     /// A point that recovery may ask for, such as `committed 3`.
@@ -77,6 +79,7 @@ impl fmt::Display for Event {
             Event::Locked(at, bytes) => write!(f, "locked {at} {}", hex(bytes)),
             Event::Flush(at, bytes) => write!(f, "flush {at} {bytes}"),
             Event::Clflush(at, bytes) => write!(f, "clflush {at} {bytes}"),
+            Event::Sync(at, bytes) => write!(f, "sync {at} {bytes}"),
             Event::Fence => f.write_str("fence"),
             Event::Mark(text) => write!(f, "mark {text}"),
             Event::Require(requirement) => write!(f, "require {requirement}"),

@@ -35,7 +35,7 @@ impl Part {
         &self.bytes.0[..self.bytes.1]
     }
 
-    fn word(&self) -> u8 {
+    fn word(&self) -> u64 {
         1 << (self.begin / WORD)
     }
 
@@ -48,7 +48,7 @@ impl Part {
 #[derive(Clone, Copy, Default)]
 struct Arrived {
     newest: Option<u64>,
-    words: u8,
+    words: u64,
 }
 
 impl Arrived {
@@ -70,7 +70,7 @@ impl Arrived {
 #[derive(Debug, Clone)]
 pub struct Reached {
     /// Its bytes.
-    pub bytes: [u8; LINE],
+    pub bytes: Vec<u8>,
     /// Which parts have arrived, in the order of [`Line::parts`].
     pub arrived: Vec<bool>,
 }
@@ -105,18 +105,24 @@ impl Line {
         self.parts.retain(|_| at.next() != Some(&true));
     }
 
-    /// The states that differ, that with everything first; at most `most`. The second value is whether there are more.
+    /// The states that differ, that with everything first; at most `most`. The second value is whether there are more. Where stores
+    /// are `whole`, all words of one arrive together, and so states are few: none is left out.
     pub fn states(
         &self,
         pool: &[u8],
         may_miss: impl Fn(&Part) -> bool,
+        whole: bool,
         most: usize,
     ) -> (Vec<Reached>, bool) {
-        let oldest = self.parts.len().saturating_sub(MOST_MISSING);
+        let oldest = match whole {
+            true => 0,
+            false => self.parts.len().saturating_sub(MOST_MISSING),
+        };
         let mut more = self.parts[..oldest].iter().any(&may_miss);
         let mut found: Vec<Reached> = Vec::new();
         // Each entry: the parts before this are undecided, what later ones force, and what was decided.
-        let mut open = vec![(self.parts.len(), Arrived::default(), Vec::new())];
+        let mut open: Vec<(usize, Arrived, Vec<bool>)> =
+            vec![(self.parts.len(), Arrived::default(), Vec::new())];
         while let Some((left, after, mut decided)) = open.pop() {
             let Some(part) = left.checked_sub(1).map(|at| &self.parts[at]) else {
                 decided.reverse();
@@ -131,6 +137,13 @@ impl Line {
                 found.push(state);
                 continue;
             };
+            let same = |later: &Part| whole && later.seq == part.seq;
+            if let (true, Some(&there)) = (self.parts.get(left).is_some_and(same), decided.last()) {
+                let after = if there { after.with(part) } else { after };
+                decided.push(there);
+                open.push((left - 1, after, decided));
+                continue;
+            }
             if left > oldest && may_miss(part) && !after.forces(part) {
                 let mut without: Vec<bool> = decided.clone();
                 without.push(false);
@@ -143,8 +156,7 @@ impl Line {
     }
 
     fn apply(&self, pool: &[u8], arrived: Vec<bool>) -> Reached {
-        let mut bytes = [0; LINE];
-        bytes.copy_from_slice(pool);
+        let mut bytes = pool.to_vec();
         for (part, _) in self.parts.iter().zip(&arrived).filter(|(_, there)| **there) {
             part.apply(&mut bytes);
         }

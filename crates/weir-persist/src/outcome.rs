@@ -156,7 +156,8 @@ impl Outcome for PersistCheck {
             answer.push(verdict(Severity::Doubt, "not all images", text));
         }
         if self.fences == 0 {
-            let text = "the trace has no fence, so that no flush is ever ensured".to_owned();
+            let text = "the trace has nothing that waits for a flush, so that none is ever ensured"
+                .to_owned();
             answer.push(verdict(Severity::Doubt, "no fence", text));
         }
         answer

@@ -1,5 +1,7 @@
 //! By which rules stores arrive in the pool, and what a failure leaves.
 
+use crate::line::LINE;
+
 weir_model::named! {
     /// A platform with its failure.
     pub enum Platform {
@@ -13,6 +15,8 @@ weir_model::named! {
         FlushOnFailIncomplete = "flush-on-fail-incomplete",
         /// Volatile memory that hosts share coherently: one host crashes, with its caches, and another recovers.
         SharedPool = "shared-pool",
+        /// A file on a disk, through the page cache of the kernel: only msync and fsync write it for sure.
+        PageCache = "page-cache",
     }
 }
 
@@ -25,6 +29,20 @@ impl Platform {
     /// Whether each host crashes alone.
     pub(crate) const fn is_shared(self) -> bool {
         matches!(self, Platform::SharedPool)
+    }
+
+    /// Whether the kernel writes back, so that flushes and fences of lines ensure nothing.
+    pub(crate) const fn is_page_cache(self) -> bool {
+        matches!(self, Platform::PageCache)
+    }
+
+    /// Bytes that are written back together: a cache line, or a sector of a disk (the smallest logical block, NVMe Base Specification
+    /// 2.0, LBA data size).
+    pub(crate) const fn unit(self) -> usize {
+        match self {
+            Platform::PageCache => 512,
+            _ => LINE,
+        }
     }
 
     /// Whether recovery is told that data may be missing.

@@ -117,7 +117,10 @@ impl<R: BufRead> Reader<R> {
                 self.began = true;
                 (*at, bytes.len() as u64)
             }
-            (Event::Flush(at, length) | Event::Clflush(at, length), _) => (*at, *length),
+            (
+                Event::Flush(at, length) | Event::Clflush(at, length) | Event::Sync(at, length),
+                _,
+            ) => (*at, *length),
             (Event::Require(requirement), _) => {
                 for holds in requirement.if_holds.iter().chain([&requirement.then]) {
                     self.inside(holds.at, holds.values[0].len() as u64)?;
@@ -162,6 +165,7 @@ fn parse(text: &str) -> Result<Event, String> {
         "locked" => data().map(|(at, bytes)| Event::Locked(at, bytes))?,
         "flush" => range().map(|(at, length)| Event::Flush(at, length))?,
         "clflush" => range().map(|(at, length)| Event::Clflush(at, length))?,
+        "sync" => range().map(|(at, length)| Event::Sync(at, length))?,
         "fence" if rest.is_empty() => Event::Fence,
         "mark" => Event::Mark(rest.to_owned()),
         "require" => Event::Require(requirement(rest)?),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::line::{LINE, Line, Part, Reached};
+use crate::line::{Line, Part, Reached};
 use crate::platform::Platform;
 
 /// What recovery says of a state.
@@ -87,12 +87,13 @@ impl Recovered<'_> {
         let begin = usize::try_from(at).map_or(self.pool.bytes, |at| at.min(self.pool.bytes));
         let end = begin.saturating_add(length).min(self.pool.bytes);
         let mut bytes = self.pool.settled[begin..end].to_vec();
-        let lines = begin / LINE..end.div_ceil(LINE);
+        let unit = self.pool.platform.unit();
+        let lines = begin / unit..end.div_ceil(unit);
         let pool = self.pool;
         for (&number, line) in pool.lines.range(lines) {
             let state = self.line(number, line);
-            let first = number * LINE;
-            let (from, to) = (begin.max(first), end.min(first + LINE));
+            let first = number * unit;
+            let (from, to) = (begin.max(first), end.min(first + unit));
             bytes[from - begin..to - begin].copy_from_slice(&state[from - first..to - first]);
         }
         bytes
@@ -119,16 +120,22 @@ impl Recovered<'_> {
         self.pool.platform.shuts_down_dirty()
     }
 
-    fn line(&mut self, number: usize, line: &Line) -> [u8; LINE] {
+    fn line(&mut self, number: usize, line: &Line) -> Vec<u8> {
         let known = self.choices.made.iter().find(|made| made.line == number);
         if let Some(made) = known {
-            return made.states[made.taken].bytes;
+            return made.states[made.taken].bytes.clone();
         }
-        let settled = &self.pool.settled[number * LINE..(number + 1) * LINE];
+        let unit = self.pool.platform.unit();
+        let settled = &self.pool.settled[number * unit..(number + 1) * unit];
         let may_miss = |part: &Part| self.pool.may_miss(line, part, self.crashed);
-        let (states, more) = line.states(settled, may_miss, self.most);
+        let (states, more) = line.states(
+            settled,
+            may_miss,
+            self.pool.platform.is_page_cache(),
+            self.most,
+        );
         self.choices.cut_short |= more;
-        let bytes = states[0].bytes;
+        let bytes = states[0].bytes.clone();
         self.choices.made.push(Choice {
             line: number,
             states,

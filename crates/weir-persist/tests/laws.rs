@@ -85,7 +85,13 @@ fn brute_force(program: &[(Actor, Event)]) -> BTreeSet<Vec<u8>> {
     };
     let mut machines = BTreeSet::from([start]);
     let mut images = BTreeSet::new();
-    for (seq, (actor, event)) in program.iter().enumerate() {
+    // The kernel flushes and fences.
+    let plain = program.iter().flat_map(|(actor, event)| match event {
+        Event::Sync(at, length) => vec![(actor, Event::Flush(*at, *length)), (actor, Event::Fence)],
+        other => vec![(actor, other.clone())],
+    });
+    for (seq, (actor, event)) in plain.enumerate() {
+        let event = &event;
         machines = closed(machines);
         let thread = actor.thread;
         let fences = matches!(event, Event::Fence | Event::Locked(..));
@@ -130,8 +136,60 @@ fn brute_force(program: &[(Actor, Event)]) -> BTreeSet<Vec<u8>> {
     images
 }
 
+const SECTOR: usize = 512;
+
+/// Every disk that a crash may leave of a file whose sectors the kernel writes at any time.
+fn disks(bytes: usize, program: &[(Actor, Event)]) -> BTreeSet<Vec<u8>> {
+    let mut machines = BTreeSet::from([(vec![0; bytes], vec![0; bytes])]);
+    let mut images = BTreeSet::new();
+    for (_, event) in program {
+        machines = (machines.into_iter())
+            .map(|(mut disk, mut cache)| {
+                match event {
+                    Event::Store(at, bytes)
+                    | Event::NtStore(at, bytes)
+                    | Event::Locked(at, bytes) => {
+                        let at = *at as usize;
+                        cache[at..at + bytes.len()].copy_from_slice(bytes);
+                    }
+                    Event::Sync(at, _) => {
+                        let from = *at as usize / SECTOR * SECTOR;
+                        let end = bytes.min(from + SECTOR);
+                        disk[from..end].copy_from_slice(&cache[from..end]);
+                    }
+                    _ => {}
+                }
+                (disk, cache)
+            })
+            .collect();
+        let mut open: Vec<_> = machines.iter().cloned().collect();
+        while let Some((disk, cache)) = open.pop() {
+            for from in (0..bytes).step_by(SECTOR) {
+                let mut next = disk.clone();
+                let end = bytes.min(from + SECTOR);
+                next[from..end].copy_from_slice(&cache[from..end]);
+                if machines.insert((next.clone(), cache.clone())) {
+                    open.push((next, cache.clone()));
+                }
+            }
+        }
+        images.extend(machines.iter().map(|(disk, _)| disk.clone()));
+    }
+    images.insert(vec![0; bytes]);
+    images
+}
+
 /// What a check that reads something sees in all states.
 fn seen<T: Ord>(
+    platform: Platform,
+    program: &[(Actor, Event)],
+    read: impl Fn(&mut Recovered<'_>) -> T,
+) -> BTreeSet<T> {
+    seen_in(POOL, platform, program, read)
+}
+
+fn seen_in<T: Ord>(
+    pool: u64,
     platform: Platform,
     program: &[(Actor, Event)],
     read: impl Fn(&mut Recovered<'_>) -> T,
@@ -144,7 +202,7 @@ fn seen<T: Ord>(
     };
     let mut checker = Checker::new(platform, limits, check);
     let place = Place::default();
-    checker.event(&place, &Event::Pool(POOL)).unwrap();
+    checker.event(&place, &Event::Pool(pool)).unwrap();
     for (actor, event) in program {
         checker.event(&place, &Event::By(*actor)).unwrap();
         checker.event(&place, event).unwrap();
@@ -157,12 +215,13 @@ fn seen<T: Ord>(
 
 fn program(most: usize) -> impl Strategy<Value = Vec<(Actor, Event)>> {
     let at = prop::sample::select(vec![0u64, 1, 8, 64, 72, 128]);
-    let event = (0..9, at, 1u8..4).prop_map(|(kind, at, value)| match kind {
+    let event = (0..10, at, 1u8..4).prop_map(|(kind, at, value)| match kind {
         0..=3 => Event::Store(at, vec![value]),
         4 => Event::NtStore(at, vec![value]),
         5 => Event::Flush(at, 1),
         6 => Event::Clflush(at, 1),
         7 => Event::Fence,
+        8 => Event::Sync(at, 1),
         _ => Event::Locked(at, vec![value]),
     });
     let actor = (0u16..2).prop_map(|thread| Actor { host: 0, thread });
@@ -179,6 +238,24 @@ proptest! {
     #[test]
     fn the_states_are_those_of_a_machine_that_writes_back_at_any_time(program in program(9)) {
         prop_assert_eq!(seen(Platform::Adr, &program, image), brute_force(&program));
+    }
+
+    #[test]
+    fn of_a_file_sectors_arrive_at_any_time_and_stores_in_them_whole(mut program in program(9), shift in 0u64..2, long in 0usize..9) {
+        for (n, (_, event)) in program.iter_mut().enumerate() {
+            if let Event::Store(at, bytes) | Event::NtStore(at, bytes) | Event::Locked(at, bytes) = event {
+                *at = *at * 6 + 500 * shift;
+                if n == long {
+                    *bytes = vec![bytes[0]; 30];
+                }
+            }
+            if let Event::Sync(at, _) = event {
+                *at = *at * 6 + 500 * shift;
+            }
+        }
+        let found = seen_in(1400, Platform::PageCache, &program, image);
+        // A store over two sectors is two.
+        prop_assert_eq!(found, disks(1400, &program));
     }
 
     #[test]

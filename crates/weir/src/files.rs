@@ -57,12 +57,48 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
         };
         let new = Beside::new(&target)?;
         (&new.file).write_all(bytes.as_ref())?;
-        new.file.sync_all()?;
-        fs::rename(&new.path, &target)
+        new.replace(&target)
     };
     write()
         .with_context(|| format!("cannot write {}", path.display()))
         .map_err(Failure::Work)
+}
+
+/// A file that is written bit by bit, and takes its name at the end.
+pub struct New {
+    new: Beside,
+    target: PathBuf,
+}
+
+impl New {
+    /// Begins one.
+    ///
+    /// # Errors
+    /// It cannot be written, or is a device or a pipe.
+    pub fn begin(path: &Path) -> Result<Self> {
+        let target = replaced(path).ok_or_else(|| {
+            Failure::request(format!("{} must be a regular file", path.display()))
+        })?;
+        let new = Beside::new(&target)
+            .with_context(|| format!("cannot write {}", path.display()))
+            .map_err(Failure::Work)?;
+        Ok(Self { new, target })
+    }
+
+    /// What is written.
+    pub fn file(&self) -> &File {
+        &self.new.file
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// It cannot be written; what the file had before stays.
+    pub fn keep(self) -> Result<()> {
+        let kept = self.new.replace(&self.target);
+        kept.with_context(|| format!("cannot write {}", self.target.display()))
+            .map_err(Failure::Work)
+    }
 }
 
 /// Checks before long work that [`write()`] can write a file.
@@ -109,6 +145,11 @@ impl Beside {
             file.set_permissions(old.permissions())?;
         }
         Ok(Self { file, path })
+    }
+
+    fn replace(&self, target: &Path) -> io::Result<()> {
+        self.file.sync_all()?;
+        fs::rename(&self.path, target)
     }
 }
 

@@ -9,6 +9,7 @@ pub mod counting;
 mod disturbance;
 pub mod documents;
 pub mod driver;
+mod ending;
 pub mod estimate;
 pub mod evaluation;
 pub mod failure;

@@ -13,6 +13,7 @@ mod insight;
 mod interplay;
 mod json_docs;
 mod persist;
+mod persist_record;
 mod place;
 mod plan;
 mod plan_predict;

@@ -8,6 +8,11 @@ use tempfile::TempDir;
 
 use crate::piped::RECORDS;
 
+pub mod persist;
+mod source_lines;
+
+pub use source_lines::SourceLines;
+
 weir_model::named! {
     /// A tracer.
     pub enum Tracer {
@@ -131,7 +136,7 @@ impl Tracer {
             Self::Qemu => {
                 let mut command = Command::new(emulator());
                 command.args(["-cpu", "max", "-plugin"]);
-                command.arg(plugin(folder.path())?);
+                command.arg(plugin(folder.path(), &[("plugin.c", PLUGIN)])?);
                 if let Some(library) = preload {
                     // For the program, and not for the emulator.
                     let variable = format!("LD_PRELOAD={}", library.display());
@@ -164,14 +169,16 @@ impl Tracer {
     }
 }
 
-/// Compiles the plugin into a folder.
-fn plugin(folder: &Path) -> io::Result<PathBuf> {
-    let (source, library) = (folder.join("plugin.c"), folder.join("weir-plugin.so"));
-    std::fs::write(&source, PLUGIN)?;
+/// Compiles a plugin into a folder: its files, of which the first has the others included.
+fn plugin(folder: &Path, files: &[(&str, &str)]) -> io::Result<PathBuf> {
+    let library = folder.join("weir-plugin.so");
+    for (name, text) in files {
+        std::fs::write(folder.join(name), text)?;
+    }
     let done = Command::new("cc")
-        .args(["-O2", "-w", "-shared", "-fPIC", "-o"])
+        .args(["-O2", "-w", "-shared", "-fPIC", "-pthread", "-o"])
         .arg(&library)
-        .arg(&source)
+        .args(files.first().map(|(name, _)| folder.join(name)))
         .stdin(Stdio::null())
         .output()?;
     match done.status.success() {

@@ -1,9 +1,10 @@
-//! `weir persist`: whether a program's memory is consistent after a crash.
+//! `weir persist`: whether a program's memory is consistent after a crash, and what it stores, flushes and fences.
 
 use std::collections::HashSet;
 use std::fs::File;
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::hash::{DefaultHasher, Hash, Hasher as _};
 use std::io::{self, BufRead, BufReader};
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -21,15 +22,22 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::insight::header;
 use crate::keeping::Keeping;
+use crate::output::print;
 
 /// The words of `persist check`.
 pub const CHECK: &str = "persist check";
 
+mod record;
+
+/// What a C program includes.
+const HEADER: &str = include_str!("../../../weir-persist/include/weir_persist.h");
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Example:
-  weir persist check list.trace --platform adr")]
+Examples:
+  weir persist record --pool list.pool -o list.trace -- ./list
+  weir persist check list.trace --check './recover --verify'")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -39,6 +47,10 @@ pub struct Args {
 enum What {
     /// Look at the states that a crash may leave, and find the first illegal one.
     Check(CheckArgs),
+    /// Run a command, and write what it does to a mapped file as a trace.
+    Record(record::Args),
+    /// Print weir_persist.h, by which a C program marks points, or writes a trace itself.
+    Header,
 }
 
 /// What `check` takes.
@@ -54,6 +66,7 @@ Platforms:
   flush-on-fail             power fails, and caches are flushed
   flush-on-fail-incomplete  the same, but power ends before the flush does
   shared-pool               a host that shares volatile memory crashes
+  page-cache                power fails, and the pool is a file on a disk
 
 Exit codes: 0 all states are legal, 4 one is not, 2 the trace is wrong.
 
@@ -78,17 +91,28 @@ struct CheckArgs {
     /// States that --check is run for; those with the same bytes and mark count once.
     #[arg(long, value_name = "N", default_value_t = 1000)]
     images: usize,
+    /// Bytes that recovery does not use, such as locks in the pool: stores there
+    /// always arrive.
+    #[arg(long, value_name = "OFFSET+BYTES", value_parser = range)]
+    volatile: Vec<Range<u64>>,
     /// What fails: `power`, or `host` of a shared pool.
     #[arg(long, value_name = "WHAT", value_parser = ["power", "host"])]
     failure: Option<String>,
 }
 
-/// Checks, keeps and prints.
+/// Checks a trace, keeps and prints what was found; records one; or prints the header.
 ///
 /// # Errors
 /// The trace or an argument is wrong, or a state is illegal.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let What::Check(args) = &args.what;
+    match &args.what {
+        What::Check(args) => check(args, context),
+        What::Record(args) => record::run(args, context),
+        What::Header => print(HEADER),
+    }
+}
+
+fn check(args: &CheckArgs, context: &Context) -> Result<()> {
     let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
     possible(platform, args.failure.as_deref())?;
     let keeping = Keeping::begin(context, CHECK)?;
@@ -121,6 +145,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
+/// Bytes of a pool, as `6656+1536`.
+fn range(text: &str) -> std::result::Result<Range<u64>, String> {
+    let parsed = text.split_once('+').and_then(|(from, length)| {
+        let (from, length): (u64, u64) = (from.parse().ok()?, length.parse().ok()?);
+        Some(from..from.checked_add(length)?)
+    });
+    parsed.ok_or_else(|| "write it as OFFSET+BYTES, such as 4096+64".into())
+}
+
 /// Refuses a failure after which a platform has no states.
 fn possible(platform: Platform, failure: Option<&str>) -> Result<()> {
     match (platform, failure) {
@@ -139,6 +172,9 @@ where
     C: FnMut(&mut Recovered<'_>) -> Result<Answer>,
 {
     let name = args.file.display().to_string();
+    for bytes in &args.volatile {
+        checker.leave_out(bytes.clone());
+    }
     let mut reader = Reader::new(open(&args.file)?);
     let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
     let mut has_requirement = args.check.is_some();
@@ -195,8 +231,42 @@ struct CheckCommand {
     program: String,
     arguments: Vec<String>,
     image: PathBuf,
-    known: HashSet<(u64, u64)>,
+    seen: Seen,
     most: usize,
+}
+
+/// States that were asked about. Two hashes of 64 bits tell them apart; only pages that differ from the last state are hashed.
+#[derive(Default)]
+struct Seen {
+    known: HashSet<(u64, u64)>,
+    last: Vec<u8>,
+    pages: Vec<(u64, u64)>,
+}
+
+impl Seen {
+    const PAGE: usize = 4096;
+
+    fn key(&mut self, mark: &str, image: &[u8]) -> (u64, u64) {
+        self.last.resize(image.len(), 0);
+        self.pages.resize(image.len().div_ceil(Self::PAGE), (0, 0));
+        let old = self.last.chunks_mut(Self::PAGE);
+        for ((old, new), page) in old.zip(image.chunks(Self::PAGE)).zip(&mut self.pages) {
+            if old != new || *page == (0, 0) {
+                old.copy_from_slice(new);
+                *page = hashes(new);
+            }
+        }
+        hashes((mark, &self.pages))
+    }
+}
+
+fn hashes(of: impl Hash) -> (u64, u64) {
+    let hash = |salt: u64| {
+        let mut hasher = DefaultHasher::new();
+        (salt, &of).hash(&mut hasher);
+        hasher.finish()
+    };
+    (hash(0), hash(1))
 }
 
 impl CheckCommand {
@@ -213,27 +283,23 @@ impl CheckCommand {
             program,
             arguments: words.collect(),
             image,
-            known: HashSet::new(),
+            seen: Seen::default(),
             most,
         })
     }
 
-    /// Runs the command for a state whose bytes and mark it has not seen. Two hashes of 64 bits tell states apart.
+    /// Runs the command for a state whose bytes and mark it has not seen.
     fn ask(&mut self, state: &mut Recovered<'_>) -> Result<Answer> {
         let image = state.image();
-        let hash = |salt: u64| {
-            let mut hasher = DefaultHasher::new();
-            (salt, state.mark(), &image).hash(&mut hasher);
-            hasher.finish()
-        };
-        let key = (hash(0), hash(1));
-        if self.known.contains(&key) {
+        let key = self.seen.key(state.mark(), &image);
+        let known = &mut self.seen.known;
+        if known.contains(&key) {
             return Ok(Answer::Legal);
         }
-        if self.known.len() >= self.most {
+        if known.len() >= self.most {
             return Ok(Answer::Unchecked);
         }
-        self.known.insert(key);
+        known.insert(key);
         std::fs::write(&self.image, &image)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
         let done = Command::new(&self.program)

@@ -34,7 +34,7 @@ use crate::verbs::check_files;
 use crate::{driver, files, machine, studies};
 
 pub use import::VERB as IMPORT;
-pub use record::{Args as Recording, VERB as RECORD};
+pub use record::{Args as Recording, VERB as RECORD, is_script};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

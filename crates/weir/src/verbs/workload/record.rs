@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use weir_linux::memory::names;
-use weir_linux::piped::{Piped, ask_to_end};
+use weir_linux::piped::Piped;
 use weir_linux::tracer::{Tracer, find, folder};
 use weir_model::units::Nanos;
 use weir_trace::Format;
@@ -18,6 +18,7 @@ use super::reading::{Read, Reading};
 use super::source::Source;
 use crate::context::{Context, say};
 use crate::counting::on_this_host;
+use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::output::seconds;
@@ -26,8 +27,6 @@ use crate::output::seconds;
 pub const VERB: &str = "workload record";
 /// The time between two looks at a stop request, and at what the command has mapped.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long a command has to end when it is asked to.
-const GRACE: Duration = Duration::from_secs(2);
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -176,13 +175,7 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
     let read = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
             let mut mappings = Mappings::default();
-            let began = Instant::now();
-            let limit = args
-                .lasts
-                .map(|time| Duration::from_secs_f64(time.as_secs()));
-            let is_over =
-                || context.stop.requested() || limit.is_some_and(|limit| began.elapsed() >= limit);
-            let mut asked: Option<Instant> = None;
+            let mut ending = Ending::after(args.lasts, process);
             while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 // Both tracers leave addresses as they are, so that the maps of their process are those of the command.
                 if let Ok(maps) = std::fs::read_to_string(format!("/proc/{process}/maps")) {
@@ -191,14 +184,7 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
                         mappings.name(from as u64, to as u64, name);
                     }
                 }
-                match asked {
-                    None if is_over() => {
-                        ask_to_end(process, false);
-                        asked = Some(Instant::now());
-                    }
-                    Some(at) if at.elapsed() > GRACE => ask_to_end(process, true),
-                    _ => {}
-                }
+                ending.look(context.stop.requested());
             }
             mappings
         });
@@ -241,7 +227,7 @@ fn library(file: &Path) -> Result<PathBuf> {
 ///
 /// # Errors
 /// It is not there.
-fn is_script(name: &str) -> Result<bool> {
+pub fn is_script(name: &str) -> Result<bool> {
     let begin = find(name).and_then(|program| {
         let mut begin = [0; 2];
         std::fs::File::open(program)
