@@ -148,7 +148,7 @@ impl Outcome for AppDirect {
                     col("durable"),
                     col("threads"),
                     col("kernel"),
-                    col("durable_ns").head("ns"),
+                    col("durable_ns").head("added"),
                 ],
             )
             .only(crate::view::Only::Has("durable_ns")),

@@ -192,6 +192,7 @@ fn what_cannot_be_is_refused_and_no_file_of_others_is_touched() {
     let done = place.run(asks("pool --durable block").as_str());
     if !done.err().is_empty() && done.code() != 0 {
         done.refuses(3, &["MAP_SYNC", "--force"]);
+        assert!(!place.path("pool").exists());
     }
 }
 

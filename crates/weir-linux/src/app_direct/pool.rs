@@ -162,6 +162,14 @@ impl Pool {
         &self.path
     }
 
+    /// Gives the pool up, and removes its file if this made it.
+    pub fn discard(self) {
+        if !self.existed && self.mapping != Mapping::DeviceDax {
+            // A file that stays does no harm: the next run opens it.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
     /// How it is mapped.
     pub fn mapping(&self) -> Mapping {
         self.mapping

@@ -89,10 +89,11 @@ pub fn run(
     })?;
     let asks_durable = args.durable.iter().any(|&durable| durable != Durable::None);
     if asks_durable && !pool.mapping().is_durable() && !args.force {
+        let path = pool.path().display().to_string();
+        pool.discard();
         return Err(Failure::Missing(anyhow!(
-            "{} cannot be mapped with MAP_SYNC, so that no write-back makes it durable: it needs a DAX mount of \
-             persistent memory (ext4 or xfs with -o dax) or a DAX device; --force measures all the same",
-            pool.path().display()
+            "{path} cannot be mapped with MAP_SYNC, so that no write-back makes it durable: it needs a DAX mount of \
+             persistent memory (ext4 or xfs with -o dax) or a DAX device; --force measures all the same"
         )));
     }
     let reopened = pool.existed().then(|| {
