@@ -179,7 +179,7 @@ mod tests {
             block: Bytes(1024),
             ..wanted(&folder, 1000)
         };
-        assert!(error(&other).contains("a pool of these arrays has"));
+        assert!(error(&other).contains("arrays of 1000 elements and blocks of 512 B"));
         assert!(error(&wanted(&folder, 900_000)).contains("remove it"));
         let mut notes = wanted(&folder, 1000);
         notes.path = folder.path().join("notes");

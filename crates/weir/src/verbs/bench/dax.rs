@@ -74,7 +74,7 @@ pub fn run(
     let most = (places.iter().map(|place| place.cores(topology).len()).min()).unwrap_or_default();
     let threads = stream.thread_counts(most).map_err(of_lab)?;
     let block = args.block.get();
-    if block == 0 || block % 64 != 0 || block > 1 << 20 {
+    if block == 0 || !block.is_multiple_of(64) || block > 1 << 20 {
         return Err(Failure::request(format!(
             "--block {}: a block is a multiple of 64 B, up to 1 MiB",
             args.block
