@@ -244,7 +244,7 @@ impl Pool {
         for (array, (name, value)) in (0..).zip(["a", "b", "c"].into_iter().zip(expected)) {
             let is_wrong = |found: &f64| ((found - value) / value).abs() > 1e-13 || found.is_nan();
             let elements = self.elements(array);
-            if let Some(at) = elements.iter().position(|found| is_wrong(found)) {
+            if let Some(at) = elements.iter().position(is_wrong) {
                 return Err(MachineError::System {
                     what: "the values are wrong after STREAM".into(),
                     cause: format!("{name}[{at}] is {}, and must be {value}", elements[at]),
