@@ -45,7 +45,7 @@ pub fn figure(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
         beside.traffic_gbps = Some(GbPerSec(drawn.mean * traffic));
     }
     // Limits of tiers are known as the first socket sees them.
-    if spec.load.socket == 0 {
+    if spec.load.socket == 0 && spec.load.affinity.is_none() {
         point.theory = theory::beside(spec, &estimate, topology);
     }
     point
@@ -82,6 +82,7 @@ fn without_case(spec: &PointSpec) -> Point {
         threads: load.threads,
         cores: load.cores.clone(),
         socket: load.socket,
+        affinity: load.affinity,
         block_bytes,
         wss_bytes: Some(load.working_set),
         read_share: load.reads.as_ref().map(|reads| reads.share(load.op)),

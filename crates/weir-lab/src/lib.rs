@@ -19,6 +19,7 @@
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.
 
+pub mod app_direct;
 pub mod coherence;
 pub mod compare;
 pub mod curve;

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::access::{Dataflow, Op, Pattern, Timing};
 use weir_model::machine::Goal;
 use weir_model::tenant::{Arrivals, Placement, Reads, Stream, Tenant, Work};
-use weir_model::topology::{Tier, TierKind, TierName, Topology};
+use weir_model::topology::{Affinity, Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::LabError;
@@ -45,6 +45,9 @@ pub struct Load {
     /// The socket of those that it does not name: 0 for the one whose DRAM is tier `dram`, 1 for the next.
     #[serde(default, skip_serializing_if = "weir_model::topology::is_first")]
     pub socket: u32,
+    /// The order in which they take the cores of both sockets, where they are on both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
     /// Bytes that one thread touches.
     pub working_set: Bytes,
     /// Lines that are loaded along with those that the instruction touches.
@@ -85,6 +88,7 @@ impl Load {
             threads,
             cores: Vec::new(),
             socket: 0,
+            affinity: None,
             working_set,
             reads: None,
             pause: Nanos(0.0),
@@ -121,6 +125,13 @@ impl Load {
     #[must_use]
     pub fn on_socket(mut self, socket: u32) -> Self {
         self.socket = socket;
+        self
+    }
+
+    /// The same on the cores of both sockets.
+    #[must_use]
+    pub fn on_both_sockets(mut self, affinity: Affinity) -> Self {
+        self.affinity = Some(affinity);
         self
     }
 
@@ -291,8 +302,12 @@ impl PointSpec {
 fn cores_of(load: &Load, topology: &Topology, taken: &[u32]) -> Option<Vec<u32>> {
     let free = |core: &u32| !taken.contains(core);
     if load.cores.is_empty() {
-        let cores = topology.cores_of(load.socket).iter().copied();
-        let first: Vec<u32> = cores.filter(free).take(load.threads as usize).collect();
+        let cores = match load.affinity {
+            Some(affinity) => topology.cores_by(affinity),
+            None => topology.cores_of(load.socket).to_vec(),
+        };
+        let cores = cores.into_iter().filter(free);
+        let first: Vec<u32> = cores.take(load.threads as usize).collect();
         return (first.len() == load.threads as usize).then_some(first);
     }
     let is_there = |core| topology.cores.contains(core) || topology.other_cores.contains(core);
@@ -323,6 +338,7 @@ impl fmt::Display for Load {
             threads,
             cores,
             socket,
+            affinity,
             working_set,
             reads,
             pause,
@@ -364,6 +380,9 @@ impl fmt::Display for Load {
         }
         if *socket > 0 {
             write!(f, ", on socket {socket}")?;
+        }
+        if let Some(affinity) = affinity {
+            write!(f, ", on both sockets ({affinity})")?;
         }
         if let Some(reads) = reads {
             let from: Vec<&str> = reads.from.tiers().map(TierName::as_str).collect();
@@ -422,7 +441,11 @@ pub(crate) fn check_threads(
     topology: &Topology,
     taken: u32,
 ) -> Result<(), LabError> {
-    let cores = topology.cores.len().saturating_sub(taken as usize);
+    check_threads_of(wanted, topology.cores.len().saturating_sub(taken as usize))
+}
+
+/// Refuses a thread count of zero or above so many cores.
+pub(crate) fn check_threads_of(wanted: &[u32], cores: usize) -> Result<(), LabError> {
     match wanted.iter().find(|&&n| n == 0 || n as usize > cores) {
         Some(&threads) => Err(LabError::Threads { threads, cores }),
         None => Ok(()),

@@ -20,6 +20,7 @@
 #[cfg(not(target_os = "linux"))]
 compile_error!("weir-linux reads sysfs and procfs, so it builds only for Linux");
 
+pub mod app_direct;
 pub mod application;
 pub mod clock;
 mod control;

@@ -9,7 +9,7 @@ use crate::counters::{Counter, CounterSet};
 use crate::latency::LatencySummary;
 use crate::machine::Identity;
 use crate::tenant::Arrivals;
-use crate::topology::{TierName, Topology};
+use crate::topology::{Affinity, TierName, Topology};
 use crate::units::{Bytes, GbPerSec, Nanos};
 
 /// What every document starts with.
@@ -127,6 +127,9 @@ pub struct Point {
     /// The socket they are of: 0 for the one whose DRAM is tier `dram`, and absent then.
     #[serde(default, skip_serializing_if = "crate::topology::is_first")]
     pub socket: u32,
+    /// In which order they took the cores of both sockets; absent where one socket has all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub affinity: Option<Affinity>,
     /// Bytes in a block, for random blocks, or of a descriptor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_bytes: Option<Bytes>,

@@ -55,6 +55,7 @@ pub mod counters;
 pub mod diagnosis;
 pub mod diagnostic;
 pub mod document;
+pub mod durable;
 pub mod events;
 pub mod frame;
 pub mod heat;

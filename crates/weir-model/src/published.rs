@@ -55,6 +55,10 @@ const FILES: &[(&str, &str)] = &[
         "cxl-ssd.toml",
         include_str!("../../../published/cxl-ssd.toml"),
     ),
+    (
+        "streamer.toml",
+        include_str!("../../../published/streamer.toml"),
+    ),
 ];
 
 crate::named! {

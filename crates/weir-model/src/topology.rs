@@ -101,6 +101,26 @@ impl TierKind {
     }
 }
 
+crate::named! {
+    /// In which order threads take the cores of both sockets, as `OMP_PROC_BIND` of OpenMP names it.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum Affinity {
+        /// All cores of the first socket, then those of the next.
+        Close = "close",
+        /// One of each socket in turn.
+        Spread = "spread",
+    }
+}
+
+impl std::str::FromStr for Affinity {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        Self::named(text).ok_or_else(|| format!("`{text}` is no affinity; it is close or spread"))
+    }
+}
+
 /// Whether a socket is the first, whose DRAM is tier `dram`: documents leave that out.
 pub const fn is_first(socket: &u32) -> bool {
     *socket == 0
@@ -203,6 +223,18 @@ impl Topology {
         }
     }
 
+    /// The cores of both sockets in the order of an affinity.
+    pub fn cores_by(&self, affinity: Affinity) -> Vec<u32> {
+        let (first, next) = (&self.cores, &self.other_cores);
+        match affinity {
+            Affinity::Close => first.iter().chain(next).copied().collect(),
+            Affinity::Spread => (0..first.len().max(next.len()))
+                .flat_map(|n| first.get(n).into_iter().chain(next.get(n)))
+                .copied()
+                .collect(),
+        }
+    }
+
     /// The tier of the DRAM at a core's own socket.
     pub fn local_tier(&self, core: u32) -> TierName {
         let kind = match self.other_cores.contains(&core) {
@@ -216,5 +248,24 @@ impl Topology {
     /// Capacity of the last-level cache, or zero if there is none.
     pub fn last_level_cache(&self) -> Bytes {
         self.caches.last().map_or(Bytes(0), |c| c.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn close_fills_a_socket_and_spread_alternates() {
+        let machine = |other: &[u32]| Topology {
+            cores: vec![0, 1, 2],
+            other_cores: other.to_vec(),
+            ..Topology::default()
+        };
+        let both = machine(&[7, 8, 9]);
+        assert_eq!(both.cores_by(Affinity::Close), [0, 1, 2, 7, 8, 9]);
+        assert_eq!(both.cores_by(Affinity::Spread), [0, 7, 1, 8, 2, 9]);
+        assert_eq!(machine(&[7]).cores_by(Affinity::Spread), [0, 7, 1, 2]);
+        assert_eq!(machine(&[]).cores_by(Affinity::Spread), [0, 1, 2]);
     }
 }

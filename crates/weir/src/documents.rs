@@ -15,6 +15,7 @@ use crate::verbs::place::{
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
+use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::Sharing;
 use weir_lab::fit::Fitted;
 use weir_lab::interplay::{Matrix, ProgramTable};
@@ -512,6 +513,7 @@ kinds! {
     Of<UntouchedPlan> => "weir plan untouched",
     Of<BalancePlan> => "weir plan balance",
     Of<PersistCheck> => "weir persist check",
+    Of<AppDirect> => "weir bench stream --dax",
     PoolDocument => "weir pool create, add, release, recover, status",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",

@@ -11,6 +11,7 @@ use weir_insight::studies::explain::Explain;
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
+use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::{Share, Sharing};
 use weir_lab::fit::{Fit, Fitted};
 use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
@@ -52,6 +53,7 @@ use crate::machine::Chosen;
 use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun, understood};
+use crate::verbs::bench::dax;
 use crate::verbs::tier::{self, Tiered};
 use crate::verbs::workload;
 use crate::verbs::{persist, plan};
@@ -122,6 +124,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
     Reader::of::<BalancePlan>(plan::BALANCE),
     Reader::of::<PersistCheck>(persist::CHECK),
+    Reader::of::<AppDirect>(dax::VERB),
     Reader::of::<Points>(Planned::VERB),
 ];
 

@@ -28,6 +28,7 @@ mod slowdown;
 mod slowdown_host;
 mod steer;
 mod storage;
+mod streamer;
 mod sweeps;
 mod tier;
 mod workload;

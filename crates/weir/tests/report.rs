@@ -74,6 +74,7 @@ fn section(name: &str, points: Vec<Point>) -> Section {
 fn point(experiment: &str, op: Op, pattern: &str) -> Point {
     Point {
         socket: 0,
+        affinity: None,
         experiment: experiment.into(),
         case: None,
         tier: TierName::dram(),

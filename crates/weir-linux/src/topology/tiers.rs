@@ -29,7 +29,7 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
             (Some(home), tiers(view, nodes, home))
         }
     };
-    let cores = cores(cpus, home);
+    let cores = cores_of(cpus, home);
     if cores.is_empty() {
         return Err(unknown(
             "processors",
@@ -39,9 +39,13 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
     let mut packages: Vec<u32> = cpus.iter().map(|c| c.package).collect();
     packages.sort_unstable();
     packages.dedup();
+    let remote = (tiers.iter().find(|tier| tier.name == TierName::remote())).and_then(|t| t.node);
+    let remote = view.known_nodes().iter().find(|n| Some(n.id) == remote);
+    // A node whose processors this program may not use has none.
+    let mut other_cores = remote.map_or_else(Vec::new, |node| cores_of(cpus, Some(node)));
+    other_cores.retain(|core| !cores.contains(core));
     Ok(Topology {
-        // Tenants of two sockets are not separated on a host yet.
-        other_cores: Vec::new(),
+        other_cores,
         processor: match view.processor.model.get() {
             Ok(model) => model.clone(),
             Err(_) => "a processor without a name".to_owned(),
@@ -146,7 +150,7 @@ fn home<'a>(view: &HostView, nodes: &'a [Node], cpus: &[Cpu]) -> Result<&'a Node
 }
 
 /// One hardware thread of each core of the home node's socket, the node's own cores first.
-fn cores(cpus: &[Cpu], home: Option<&Node>) -> Vec<u32> {
+fn cores_of(cpus: &[Cpu], home: Option<&Node>) -> Vec<u32> {
     let own = home
         .and_then(|n| n.cpus.known())
         .filter(|ids| !ids.is_empty());

@@ -10,6 +10,7 @@ mod aarch64;
 #[cfg(target_arch = "aarch64")]
 mod aarch64_rounds;
 pub mod chase;
+pub mod durable;
 pub mod rounds;
 #[cfg(target_arch = "x86_64")]
 #[macro_use]

@@ -177,6 +177,16 @@ pub fn store_fence() {
     unsafe { _mm_sfence() }
 }
 
+/// The best instruction of this processor that writes a line back.
+pub(super) fn write_back() -> super::durable::WriteBack {
+    use super::durable::WriteBack;
+    match (has(Leaf7::Clwb), has(Leaf7::Clflushopt)) {
+        (true, _) => WriteBack::Clwb,
+        (false, true) => WriteBack::ClflushOpt,
+        (false, false) => WriteBack::Clflush,
+    }
+}
+
 /// Flushes a line out of every cache and waits until it is gone.
 ///
 /// # Safety

@@ -13,6 +13,7 @@ macro_rules! files {
 pub(super) const PLATFORMS: &[(&str, &str)] = files!("":
     "emr2s", "spr2s", "skx2s", "skx8s", "memo", "memo-snc4", "memo2s", "interplay-a", "interplay-b", "miku-a", "miku-b",
     "micro23", "micro23-snc4", "eurosys24", "spr8480", "sap22", "sap23", "gold6130", "hotstorage22",
+    "streamer", "streamer-ddr4", "streamer-card",
     "cxl-a", "cxl-b", "cxl-c", "cxl-d",
     "agilex-2666", "agilex-2x2666", "agilex-2400", "montage", "micron-x8",
     "micro23-a", "micro23-b", "micro23-c", "leo-x16", "sap22-card", "sap23-card",

@@ -86,13 +86,12 @@ impl Device {
     /// Upper bounds of the device: its link in each direction, its media, whichever is less.
     pub fn limits(&self) -> Limits {
         let media = self.media_peak();
-        let read = self.link.read_limit().min(media);
-        let write = self.link.write_limit().min(media);
         let both = (self.link.read_limit() + self.link.write_limit()).min(media);
+        let total = (self.measured.total.as_ref()).map_or(both, |total| both.min(total.value));
         Limits {
-            read,
-            write,
-            total: (self.measured.total.as_ref()).map_or(both, |total| both.min(total.value)),
+            read: self.link.read_limit().min(total),
+            write: self.link.write_limit().min(total),
+            total,
             idle: None,
             basis: format!(
                 "x{} at {}: {:.1} of 68 B flit slots a direction (reads 4 of 4 1/3, writes 4 of 5); \

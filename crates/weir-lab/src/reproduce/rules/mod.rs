@@ -9,6 +9,7 @@ mod micro23;
 mod miku;
 mod near_to_far;
 mod sap;
+mod streamer;
 mod supmario;
 
 use crate::reproduce::rule::Rule;
@@ -49,6 +50,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(sap::rules());
     rules.extend(near_to_far::rules());
     rules.extend(cxl_ssd::rules());
+    rules.extend(streamer::rules());
     rules
 }
 

@@ -1,13 +1,15 @@
 //! `weir bench`: characterises a machine. Its experiments are [`POINT_STUDIES`].
 
+pub mod dax;
 mod file;
 
 use std::fmt;
 use std::path::PathBuf;
 
-use clap::{ArgMatches, Command, FromArgMatches, Subcommand};
-use weir_lab::studies::POINT_STUDIES;
-use weir_lab::{AnyStudy, Lab, LabError, Points, Study};
+use clap::{ArgMatches, Args as _, Command, FromArgMatches, Subcommand};
+use weir_lab::stream::Stream;
+use weir_lab::studies::{Entry, POINT_STUDIES};
+use weir_lab::{AnyStudy, Lab, LabError, PointStudy, Points, Study};
 use weir_model::document::{Document, Point};
 use weir_model::machine::MachineKind;
 
@@ -19,6 +21,7 @@ use crate::output::{point_rows, print, print_text, to_json};
 use crate::render::csv;
 use crate::studies;
 
+use dax::DaxArgs;
 use file::Earlier;
 
 /// Arguments.
@@ -48,11 +51,24 @@ pub struct Args {
 }
 
 /// The study that was named, with its arguments.
-pub struct Picked(Box<dyn AnyStudy>);
+pub struct Picked {
+    study: Box<dyn AnyStudy>,
+    /// STREAM in a file.
+    dax: Option<(DaxArgs, Stream)>,
+}
 
 impl fmt::Debug for Picked {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.0.verb())
+        f.write_str(self.study.verb())
+    }
+}
+
+/// The command of a study, with what Weir adds to it.
+fn command_of(entry: &Entry) -> Command {
+    let command = (entry.command)();
+    match command.get_name() == Stream::NAME {
+        true => DaxArgs::augment_args(command),
+        false => command,
     }
 }
 
@@ -61,7 +77,7 @@ impl Study for Picked {
     type Output = Points;
 
     fn run(&self, lab: &Lab<'_>) -> std::result::Result<Points, LabError> {
-        self.0.run(lab)
+        self.study.run(lab)
     }
 }
 
@@ -70,7 +86,17 @@ impl FromArgMatches for Picked {
         let (name, own) = matches.subcommand().unwrap_or(("", matches));
         let mut known = POINT_STUDIES.iter();
         match known.find(|entry| (entry.command)().get_name() == name) {
-            Some(entry) => (entry.parse)(own).map(Self),
+            Some(entry) => {
+                let dax = match name == Stream::NAME {
+                    true => Some((
+                        DaxArgs::from_arg_matches(own)?,
+                        Stream::from_arg_matches(own)?,
+                    )),
+                    false => None,
+                };
+                let study = (entry.parse)(own)?;
+                Ok(Self { study, dax })
+            }
             None => Err(clap::Error::new(clap::error::ErrorKind::InvalidSubcommand)),
         }
     }
@@ -86,7 +112,7 @@ impl FromArgMatches for Picked {
 
 impl Subcommand for Picked {
     fn augment_subcommands(command: Command) -> Command {
-        command.subcommands(POINT_STUDIES.iter().map(|entry| (entry.command)()))
+        command.subcommands(POINT_STUDIES.iter().map(command_of))
     }
 
     fn augment_subcommands_for_update(command: Command) -> Command {
@@ -149,8 +175,13 @@ fn inexact(points: &[Point], error: f64) -> Option<String> {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match (&args.what, &args.file) {
         (Some(study), None) => {
+            if let Some((dax, stream)) = &study.dax
+                && let Some(path) = &dax.dax
+            {
+                return dax::run(dax, path, stream, context);
+            }
             let chosen = machine::choose_within(&context.global.on, context.global.error)?;
-            let done = args.job(context, &chosen, study.0.verb()).run(study)?;
+            let done = args.job(context, &chosen, study.study.verb()).run(study)?;
             show(context, &done)?;
             let inexact = (context.global.error)
                 .and_then(|error| inexact(&done.document.output.points, error));

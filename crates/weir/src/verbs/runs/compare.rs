@@ -22,13 +22,15 @@ Examples:
   weir runs compare 3 7
   weir runs compare emr2s spr2s --limit 100
   weir runs compare 3 7 8 --figure p999 --format json
+  weir runs compare 3 output_data.csv
 
 Points are matched by what they are, on whatever machines; rows of other runs,
 such as those of explain, by their words. A difference is
 beyond chance where it exceeds the root of the sum of the squares of both 95 %
 intervals; `?` stands where a figure has no interval.")]
 pub struct Args {
-    /// Runs, the one that the others are compared with first.
+    /// Runs, the one that the others are compared with first; or a run of STREAM
+    /// and a CSV file of STREAMer.
     #[arg(required = true, num_args = 2.., value_name = "RUN")]
     pub runs: Vec<String>,
     /// Which figure of each point.

@@ -56,6 +56,8 @@ enum Export {
     Parquet,
     /// The document with raw samples, counters, arguments and the computer.
     Record,
+    /// STREAM's figures as STREAMer's CSV files, one for each memory and access.
+    Streamer,
 }
 
 /// Writes the runs.
@@ -72,7 +74,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
         let bytes = match kind {
             Export::Csv => csv::to_csv(&rows)?.into_bytes(),
             Export::Parquet => to_parquet(&rows)?,
-            Export::Json | Export::Record => {
+            Export::Json | Export::Record | Export::Streamer => {
                 return Err(Failure::request(
                     "--samples is written as CSV or Parquet; add --as csv or --as parquet, or take --as record",
                 ));
@@ -94,6 +96,12 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
                 ));
             };
             return files::write(file, &bytes);
+        }
+        Export::Streamer => {
+            return match runs.as_slice() {
+                [run] => super::streamer::write(run, args.output.as_deref()),
+                _ => Err(Failure::request("--as streamer writes one run")),
+            };
         }
         Export::Json => one_or_all(runs.iter().map(super::json).collect::<Result<_>>()?)?,
         Export::Record => one_or_all(runs.into_iter().map(record).collect())?,

@@ -4,6 +4,7 @@ mod compare;
 mod compare_rows;
 mod export;
 mod list;
+mod streamer;
 
 use std::path::Path;
 
@@ -77,6 +78,12 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
     match &args.what {
         What::List(args) => list::run(args, store.as_ref(), &path, context),
         What::Compare(args) => {
+            if let [run, file] = args.runs.as_slice()
+                && file.ends_with(".csv")
+            {
+                let run = load(store.as_ref(), &path, run)?;
+                return streamer::compare(&run, Path::new(file), context);
+            }
             let runs = (args.runs.iter())
                 .map(|name| load(store.as_ref(), &path, name))
                 .collect::<Result<Vec<_>>>()?;
