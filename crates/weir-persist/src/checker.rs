@@ -170,13 +170,13 @@ where
             Event::Store(at, bytes) => self.store(place, *at, bytes, false)?,
             Event::NtStore(at, bytes) => self.store(place, *at, bytes, true)?,
             Event::Locked(at, bytes) => {
-                if !self.pool.platform.is_page_cache() {
+                if !self.pool.platform.needs_sync() {
                     self.fence(place)?;
                 }
                 self.store(place, *at, bytes, false)?;
             }
             Event::Flush(..) | Event::Clflush(..) | Event::Fence
-                if self.pool.platform.is_page_cache() => {}
+                if self.pool.platform.needs_sync() => {}
             Event::Flush(at, length) => self.flush(*at, *length),
             Event::Sync(at, length) => {
                 self.tally.fences += 1;

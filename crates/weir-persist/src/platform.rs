@@ -17,6 +17,9 @@ weir_model::named! {
         SharedPool = "shared-pool",
         /// A file on a disk, through the page cache of the kernel: only msync and fsync write it for sure.
         PageCache = "page-cache",
+        /// A CXL device whose DRAM buffers writes of another medium and is lost with power, without a global persistent flush:
+        /// only what a `sync` has made the device write is kept (CXL-SSD, HotStorage 2022, section 5).
+        DeviceBuffer = "device-buffer",
     }
 }
 
@@ -31,7 +34,12 @@ impl Platform {
         matches!(self, Platform::SharedPool)
     }
 
-    /// Whether the kernel writes back, so that flushes and fences of lines ensure nothing.
+    /// Whether flushes and fences of lines ensure nothing.
+    pub(crate) const fn needs_sync(self) -> bool {
+        matches!(self, Platform::PageCache | Platform::DeviceBuffer)
+    }
+
+    /// Whether the kernel writes back, from ordinary memory.
     pub(crate) const fn is_page_cache(self) -> bool {
         matches!(self, Platform::PageCache)
     }

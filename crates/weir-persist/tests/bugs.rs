@@ -5,12 +5,22 @@ use weir_persist::checker::{Limits, allow};
 use weir_persist::{Checker, CounterExample, Platform, Reader};
 
 fn check(name: &str, mended: bool, platform: Platform) -> Option<CounterExample> {
+    check_changed(name, mended, platform, |line| line.to_owned())
+}
+
+/// The same with each line of the trace changed.
+fn check_changed(
+    name: &str,
+    mended: bool,
+    platform: Platform,
+    change: impl Fn(&str) -> String,
+) -> Option<CounterExample> {
     let file = format!("{}/tests/bugs/{name}.trace", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(file).unwrap();
     let (own, other) = if mended { ("+ ", "- ") } else { ("- ", "+ ") };
     let kept: String = (text.lines())
         .filter(|line| !line.starts_with(other))
-        .map(|line| format!("{}\n", line.strip_prefix(own).unwrap_or(line)))
+        .map(|line| format!("{}\n", change(line.strip_prefix(own).unwrap_or(line))))
         .collect();
     let mut reader = Reader::new(kept.as_bytes());
     let mut checker = Checker::new(platform, Limits::default(), allow);
@@ -93,4 +103,27 @@ fn kept_caches_hide_mistakes_of_flushes_alone() {
         shown,
         ["pointer_before_data", "torn_record", "unfenced_stream"]
     );
+}
+
+#[test]
+fn what_a_device_buffers_is_kept_once_it_is_synchronised() {
+    for (name, ..) in BUGS.iter().filter(|bug| bug.1 == Platform::Adr) {
+        // Fences ensure nothing there, so that the mended program is wrong too.
+        assert!(
+            check(name, true, Platform::DeviceBuffer).is_some(),
+            "{name}"
+        );
+        let pool = std::cell::Cell::new(0);
+        let synchronised = |line: &str| {
+            if let Some(bytes) = line.strip_prefix("pool ") {
+                pool.set(bytes.parse().unwrap());
+            }
+            match line.strip_prefix("fence") {
+                Some(rest) => format!("sync 0 {}{rest}", pool.get()),
+                None => line.to_owned(),
+            }
+        };
+        let found = check_changed(name, true, Platform::DeviceBuffer, synchronised);
+        assert_eq!(found, None, "{name}");
+    }
 }
