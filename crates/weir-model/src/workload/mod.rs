@@ -153,7 +153,7 @@ crate::named! {
         Cycle = "cycle",
         /// Drawn by Zipf's law, the popular ones scattered.
         Zipf = "zipf",
-        /// Drawn as Apex-Map does: of N elements the one at u^(1/alpha) N, u in \[0, 1), so that the first ones are the
+        /// Drawn as Apex-Map does: of N elements the one at u^(1/alpha) N, u from 0 to 1, so that the first ones are the
         /// popular ones (Strohmaier and Shan, *Apex-Map*, SC 2005).
         Apex = "apex",
         /// Drawn with equal chance, each address loaded from the element before.
