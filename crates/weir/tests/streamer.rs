@@ -1,6 +1,7 @@
 //! STREAM on both sockets, STREAMer's files, and STREAM in a mapped file, as a process.
 
 use std::collections::BTreeSet;
+use std::io::Read as _;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -202,16 +203,26 @@ fn a_killed_transaction_leaves_every_block_old_or_new() {
     let reopen =
         "bench stream --dax pool --elements 400000 --threads 1 --times 2 --block 64K --format json";
     let (mut seen, mut attempts) = (0, 0);
-    let patience = Instant::now() + Duration::from_secs(120);
+    let patience = Instant::now() + Duration::from_secs(180);
     while seen < 3 {
         assert!(
             Instant::now() < patience,
             "no run was killed while it wrote blocks"
         );
         let mut child = place.start(words);
-        // Blocks without durability come first; later and later ends reach the transactions.
+        // Blocks without durability come first. The sixth word of the header says what the run writes now.
+        let writes_transactions = || {
+            let mut header = [0; 48];
+            let file = std::fs::File::open(place.path("pool"));
+            file.and_then(|mut file| file.read_exact(&mut header))
+                .is_ok()
+                && header[40] == 2
+        };
+        while !writes_transactions() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(20));
+        }
         attempts += 1;
-        std::thread::sleep(Duration::from_millis(200 * attempts));
+        std::thread::sleep(Duration::from_millis(7 * attempts));
         signal(&child, "KILL");
         child.wait().unwrap();
         if !place.path("pool").exists() {
