@@ -183,7 +183,7 @@ fn own_memory(place: &Place, repeat: &str) -> Option<Vec<String>> {
 #[test]
 fn a_class_that_repetitions_leave_open_is_named_as_such() {
     let place = Place::new();
-    let Some(request) = own_memory(&place, "6") else {
+    let Some(request) = own_memory(&place, "3") else {
         return;
     };
     let request: Vec<&str> = request.iter().map(String::as_str).collect();
@@ -221,7 +221,7 @@ fn a_class_that_repetitions_leave_open_is_named_as_such() {
 #[test]
 fn a_matrix_that_is_killed_keeps_its_figures_and_goes_on() {
     let place = Place::new();
-    let Some(request) = own_memory(&place, "3") else {
+    let Some(request) = own_memory(&place, "2") else {
         return;
     };
     let request: Vec<&str> = request.iter().map(String::as_str).collect();
@@ -239,7 +239,7 @@ fn a_matrix_that_is_killed_keeps_its_figures_and_goes_on() {
     for point in resumed["points"].as_array().unwrap() {
         assert_eq!(
             (&point["repetitions"], &point["error"]),
-            (&3.into(), &Value::Null)
+            (&2.into(), &Value::Null)
         );
     }
 }
