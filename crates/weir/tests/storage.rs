@@ -160,7 +160,7 @@ fn a_run_on_storage_is_taken_up_where_the_storage_is_named_again() {
     if !can_run(&place, folder.path()) {
         return;
     }
-    let mut child = place.start(matrix(folder.path(), "2"));
+    let mut child = place.start(matrix(folder.path(), "1"));
     place.wait_for_figures(1);
     signal(&child, "-INT");
     child.wait().unwrap();
