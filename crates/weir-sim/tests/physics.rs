@@ -61,7 +61,8 @@ fn figures() -> u64 {
 
 #[test]
 fn figures_change_only_with_the_version_of_the_physics() {
-    let known = [(6, 6_480_733_011_545_594_374_u64)];
+    // Version 7 differs in chases whose memory is no whole number of windows, of which there is none here.
+    let known = [(7, 6_480_733_011_545_594_374_u64)];
     let expected = known
         .iter()
         .find(|(version, _)| *version == PHYSICS)

@@ -40,7 +40,7 @@ impl Engine {
             {
                 let is_own = |t: &&Thread| t.walk.extents().any(|own| own.1 == first);
                 let own = threads().find(is_own);
-                let apex = threads().find_map(|t| t.ooo.as_ref()?.script().apex_at(first));
+                let apex = threads().find_map(|t| t.ooo.as_ref()?.script().apex_at(tier, first));
                 let order = match threads().any(|t| t.ooo.is_some()) || walk.run_lines() != u64::MAX
                 {
                     true => apex.map_or(Reuse::AtRandom, |alpha| Reuse::Apex { alpha }),

@@ -141,9 +141,10 @@ impl Script {
         }
     }
 
-    /// The alpha of the memory that has an extent which begins at this line of its tier, if its order is that of Apex-Map.
-    pub fn apex_at(&self, first: u64) -> Option<f64> {
-        let has = |walk: &Walk| walk.extents().any(|extent| extent.1 == first);
+    /// The alpha of the memory that has an extent which begins at this line of a tier, if its order is that of Apex-Map.
+    pub fn apex_at(&self, tier: usize, first: u64) -> Option<f64> {
+        let begins = |(of, line, _): (u8, u64, u64)| usize::from(of) == tier && line == first;
+        let has = |walk: &Walk| walk.extents().any(begins);
         let (base, _) = self.memory.iter().find(|(_, walk)| has(walk))?;
         let parts = self.phases.iter().flat_map(|phase| &phase.parts);
         parts.filter(|part| part.base == *base).find_map(Part::apex)

@@ -270,8 +270,7 @@ mod tests {
             asked in prop::collection::vec((0u64..800, 0u64..60, any::<bool>()), 1..300),
         ) {
             let mut flash = flash();
-            let (mut at, mut reads) = (0, [0_u64; 4]);
-            let mut last = [0; 4];
+            let (mut at, mut last) = (0, [0; 4]);
             for (page, pause, writes) in asked {
                 at += pause * US;
                 let die = (page % 4) as usize;
@@ -279,8 +278,9 @@ mod tests {
                     flash.program(page, at);
                     continue;
                 }
+                let before = flash.dies[die].max(at);
                 let done = flash.read(page, at, true);
-                reads[die] += 1;
+                prop_assert!(flash.dies[die] >= before + 3 * US, "what was booked is later");
                 prop_assert!(done >= at + 3 * US && done >= last[die] + 3 * US);
                 prop_assert!(done <= last[die].max(at) + 5 * US, "{done} at {at}");
                 last[die] = done;

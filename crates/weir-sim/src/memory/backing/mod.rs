@@ -118,10 +118,8 @@ pub enum Moves {
     Out(u64),
     /// This page was written into the DRAM.
     In(u64),
-    /// The page of this one is in the cache.
-    Ready(Waiter),
-    /// The page of this one cannot be read.
-    Poisoned(Waiter),
+    /// The page of this one is in the cache, or cannot be read.
+    Ready { waiter: Waiter, poison: bool },
 }
 
 /// The event at which what waits looks again for a place; smaller numbers are reads of pages.
@@ -350,7 +348,10 @@ impl Backing {
         while let Some(&(page, waiter)) = self.waiting.front() {
             match self.serve(page, waiter, now, moves) {
                 Served::Waits => return,
-                Served::Now => moves.push(Moves::Ready(waiter)),
+                Served::Now => moves.push(Moves::Ready {
+                    waiter,
+                    poison: false,
+                }),
                 Served::Fills => {}
             }
             self.waiting.pop_front();
@@ -358,18 +359,19 @@ impl Backing {
         }
     }
 
-    /// A page has come. One that cannot be read stays only if something writes it, which makes it whole; else the next read
-    /// asks the medium again.
+    /// A page has come. One that cannot be read stays only if something writes it, which makes it whole, or moves it; else the
+    /// next read asks the medium again.
     fn end(&mut self, page: u64, waiters: Vec<Waiter>, now: Ps, moves: &mut Vec<Moves>) {
         let fails = self.config.failing > 0.0 && rng::unit(self.seed, page) < self.config.failing;
-        if fails && !waiters.iter().any(|waiter| waiter.writes()) {
-            self.cache.forget(page);
-            return moves.extend(waiters.into_iter().map(Moves::Poisoned));
-        }
-        let ready = |waiter: Waiter| match fails && !waiter.writes() {
-            true => Moves::Poisoned(waiter),
-            false => Moves::Ready(waiter),
+        let reads = |waiter: &Waiter| matches!(waiter, Waiter::Read { .. });
+        let ready = |waiter: Waiter| Moves::Ready {
+            poison: fails && reads(&waiter),
+            waiter,
         };
+        if fails && waiters.iter().all(reads) {
+            self.cache.forget(page);
+            return moves.extend(waiters.into_iter().map(ready));
+        }
         let written = waiters.iter().any(|waiter| waiter.writes());
         self.cache.end(page, written && !self.config.writes_through);
         for waiter in waiters {

@@ -137,26 +137,19 @@ impl Tier {
         self.plan(way);
         for moved in moves {
             match moved {
-                Moves::Ready(waiter @ Waiter::Read { .. })
-                | Moves::Poisoned(waiter @ Waiter::Read { .. }) => {
-                    let Waiter::Read {
+                Moves::Ready { waiter, poison } => match waiter {
+                    Waiter::Read {
                         ticket,
                         line,
                         sent,
                         at,
-                    } = waiter
-                    else {
-                        continue;
-                    };
-                    let at = self.answer(line, sent, now.max(at));
-                    let poison = matches!(moved, Moves::Poisoned(_));
-                    resumed.push(Resumed::Data { ticket, at, poison });
-                }
-                Moves::Ready(Waiter::Write { line, since })
-                | Moves::Poisoned(Waiter::Write { line, since }) => {
-                    self.leave_buffer(line, since, now);
-                }
-                Moves::Ready(Waiter::Fetch) | Moves::Poisoned(Waiter::Fetch) => {}
+                    } => {
+                        let at = self.answer(line, sent, now.max(at));
+                        resumed.push(Resumed::Data { ticket, at, poison });
+                    }
+                    Waiter::Write { line, since } => self.leave_buffer(line, since, now),
+                    Waiter::Fetch => {}
+                },
                 moved => self.move_page(way, moved, now),
             }
         }
