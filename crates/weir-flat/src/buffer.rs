@@ -276,7 +276,7 @@ impl Buffer {
         };
         let bytes = pages as usize * PAGE;
         let access = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: the addresses are of this buffer, whose bytes nobody borrows: `&mut self` is held by all callers
+        // SAFETY: the addresses are of this buffer, whose bytes are not borrowed: `&mut self` is held by all callers
         // but `new`. The kernel replaces the mapping in one step.
         let at = unsafe {
             let at = self.base.add(first as usize * PAGE).cast();

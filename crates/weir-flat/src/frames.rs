@@ -47,7 +47,7 @@ pub fn reserve(bytes: usize) -> io::Result<*mut u8> {
     }
     let aligned = (at as usize).next_multiple_of(huge);
     let before = aligned - at as usize;
-    // SAFETY: both ends are of the mapping that was just made, and nobody knows of it.
+    // SAFETY: both ends are of the mapping that was just made, and no other code has its address.
     unsafe {
         if before > 0 {
             libc::munmap(at, before);

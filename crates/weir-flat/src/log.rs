@@ -60,7 +60,7 @@ pub struct Log {
     layout: Layout,
     offset: usize,
     next: Position,
-    /// Whether a write failed, after which nobody knows what the medium has.
+    /// Whether a write failed, after which the content of the medium is not known.
     pub failed: bool,
 }
 

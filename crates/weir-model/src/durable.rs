@@ -23,7 +23,8 @@ impl std::str::FromStr for Durable {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::named(text)
-            .ok_or_else(|| format!("`{text}` is no durability; it is none, block or transaction"))
+        Self::named(text).ok_or_else(|| {
+            format!("`{text}` is not a durability; write none, block or transaction")
+        })
     }
 }

@@ -117,7 +117,8 @@ impl std::str::FromStr for Affinity {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        Self::named(text).ok_or_else(|| format!("`{text}` is no affinity; it is close or spread"))
+        Self::named(text)
+            .ok_or_else(|| format!("`{text}` is not an affinity; write close or spread"))
     }
 }
 

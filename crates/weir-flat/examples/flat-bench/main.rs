@@ -1,4 +1,4 @@
-//! What attaching pages is worth on this machine, beside the page cache of a file system, tmpfs and DAX.
+//! What attaching pages is worth on this machine, against the page cache of a file system, tmpfs and DAX.
 //!
 //! All variants run in every round, in an order that turns; a figure is the median of the rounds, a ratio the median of
 //! the rounds' ratios. `docs/flat.md` says what the lines are.

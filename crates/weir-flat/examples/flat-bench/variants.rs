@@ -353,7 +353,7 @@ impl Memory {
         }
     }
 
-    /// Says that all of it will be stored anew.
+    /// Gives it fresh frames, since the program will write all of it.
     pub fn renew(&mut self) -> Outcome<()> {
         if let Self::Pages(buffer) = self {
             buffer.renew()?;

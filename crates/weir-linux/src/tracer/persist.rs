@@ -1,4 +1,4 @@
-//! What a command stores into a pool, flushes and fences, as text: a plugin of QEMU's user mode tells it (`persist/plugin.c`).
+//! What a command stores into a pool, flushes and fences, as text, which a plugin of QEMU's user mode reports (`persist/plugin.c`).
 
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;

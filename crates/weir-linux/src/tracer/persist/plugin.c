@@ -3,7 +3,7 @@
  * Lines are events of a trace of `weir persist check`, each with the place of its instruction, `MODULE+0xOFFSET`, after a tab, and
  * after another tab that of the call in the program which led there. Lines that begin with `!` are for Weir.
  *
- * QEMU tells of stores, but not of flushes and fences, which it executes as nothing: they are known by their opcodes, and the
+ * QEMU reports stores, but not flushes and fences, which it executes as nothing: they are known by their opcodes, and the
  * address of a flush is computed from registers. The interface of QEMU 7 and 8 gives no registers. Where each block has one
  * instruction they are in memory when a callback runs, and the code of QEMU has the address of that memory in %rbp
  * (tcg/i386/tcg-target.h, TCG_AREG0; target/i386/cpu.h: CPUX86State begins with 16 registers and the instruction pointer).
