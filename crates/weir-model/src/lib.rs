@@ -56,6 +56,7 @@ pub mod diagnosis;
 pub mod diagnostic;
 pub mod document;
 pub mod durable;
+mod embedded;
 pub mod events;
 pub mod frame;
 pub mod heat;

@@ -7,6 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::diagnostic::{Mistakes, quote};
+use crate::embedded::PUBLISHED;
 use crate::toml::{self, Table};
 
 pub mod measured;
@@ -15,50 +16,23 @@ pub mod mlc_output;
 /// Rows that a file may have.
 const MOST_ROWS: usize = 10_000;
 
-/// The files of `published/`, compiled in.
-const FILES: &[(&str, &str)] = &[
-    ("memo.toml", include_str!("../../../published/memo.toml")),
-    (
-        "micro23.toml",
-        include_str!("../../../published/micro23.toml"),
-    ),
-    (
-        "caption.toml",
-        include_str!("../../../published/caption.toml"),
-    ),
-    ("tpp.toml", include_str!("../../../published/tpp.toml")),
-    (
-        "supmario.toml",
-        include_str!("../../../published/supmario.toml"),
-    ),
-    (
-        "interplay.toml",
-        include_str!("../../../published/interplay.toml"),
-    ),
-    ("miku.toml", include_str!("../../../published/miku.toml")),
-    (
-        "near-to-far.toml",
-        include_str!("../../../published/near-to-far.toml"),
-    ),
-    ("sap22.toml", include_str!("../../../published/sap22.toml")),
-    ("sap23.toml", include_str!("../../../published/sap23.toml")),
-    ("pond.toml", include_str!("../../../published/pond.toml")),
-    (
-        "against-pooling.toml",
-        include_str!("../../../published/against-pooling.toml"),
-    ),
-    (
-        "vmware-disagg.toml",
-        include_str!("../../../published/vmware-disagg.toml"),
-    ),
-    (
-        "cxl-ssd.toml",
-        include_str!("../../../published/cxl-ssd.toml"),
-    ),
-    (
-        "streamer.toml",
-        include_str!("../../../published/streamer.toml"),
-    ),
+/// The files of `published/`, in the order in which papers are listed.
+const FILES: &[&str] = &[
+    "memo.toml",
+    "micro23.toml",
+    "caption.toml",
+    "tpp.toml",
+    "supmario.toml",
+    "interplay.toml",
+    "miku.toml",
+    "near-to-far.toml",
+    "sap22.toml",
+    "sap23.toml",
+    "pond.toml",
+    "against-pooling.toml",
+    "vmware-disagg.toml",
+    "cxl-ssd.toml",
+    "streamer.toml",
 ];
 
 crate::named! {
@@ -122,8 +96,9 @@ pub struct Paper {
 pub fn builtin() -> Vec<Paper> {
     static BUILTIN: LazyLock<Vec<Paper>> = LazyLock::new(|| {
         // A test reads every embedded file without a mistake.
-        let read = FILES.iter();
-        read.filter_map(|(file, text)| parse(file, text).ok())
+        FILES
+            .iter()
+            .filter_map(|file| parse(file, PUBLISHED.text(file)).ok())
             .collect()
     });
     BUILTIN.clone()
@@ -215,8 +190,10 @@ mod tests {
     #[test]
     fn every_paper_is_read_without_mistake_and_no_id_stands_twice() {
         let mut ids = HashSet::new();
-        for (file, text) in FILES {
-            let paper = parse(file, text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        assert_eq!(FILES.len(), PUBLISHED.files("").count());
+        for file in FILES {
+            let paper =
+                parse(file, PUBLISHED.text(file)).unwrap_or_else(|mistakes| panic!("{mistakes}"));
             assert_eq!(format!("{}.toml", paper.name), *file);
             assert!(!paper.rows.is_empty());
             for row in paper.rows {

@@ -3,15 +3,10 @@
 use super::{CpuId, EventTable, read};
 use crate::capability::Unavailable;
 use crate::diagnostic::{Mistakes, closest, did_you_mean, quote};
+use crate::embedded::EVENTS;
 
-macro_rules! tables {
-    ($($name:literal),+ $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../../events/", $name, ".toml"))),)+]
-    };
-}
-
-/// The files of `events/`, compiled in.
-pub(super) const TABLES: &[(&str, &str)] = tables!(
+/// The files of `events/`, the oldest processors first.
+pub(super) const TABLES: &[&str] = &[
     "skylake-sp",
     "cascade-lake",
     "ice-lake-sp",
@@ -21,7 +16,12 @@ pub(super) const TABLES: &[(&str, &str)] = tables!(
     "zen4",
     "zen5",
     "neoverse-v2",
-);
+];
+
+/// The text of a table that comes with Weir.
+pub(super) fn text(name: &str) -> &'static str {
+    EVENTS.text(&format!("{name}.toml"))
+}
 
 /// Tables of events, by microarchitecture.
 #[derive(Debug, Clone)]
@@ -35,7 +35,7 @@ impl EventLibrary {
         // A test reads every embedded file without a mistake.
         let tables = TABLES
             .iter()
-            .filter_map(|(name, text)| read::table(name, text).ok())
+            .filter_map(|name| read::table(name, text(name)).ok())
             .collect();
         Self { tables }
     }

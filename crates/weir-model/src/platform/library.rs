@@ -5,10 +5,10 @@ use std::collections::btree_map::Entry;
 use std::sync::LazyLock;
 
 use super::assemble::{Defaults, Definition, assemble};
-use super::embedded;
 use super::key::FileKind;
 use super::source_file::{KINDS, SourceFile};
 use crate::diagnostic::Mistakes;
+use crate::embedded::PLATFORMS;
 use crate::toml::{self, Table};
 
 /// What the files are, in messages.
@@ -36,7 +36,7 @@ impl Library {
             sources: BTreeMap::new(),
             defaults: builtin_defaults(),
         };
-        for (name, text) in embedded::PLATFORMS {
+        for (name, text) in PLATFORMS.files("") {
             // A test reads every embedded file without a mistake.
             let _ = library.add(name, text);
         }
@@ -160,17 +160,17 @@ fn unusable_name(name: &str) -> Option<&'static str> {
 }
 
 fn builtin_defaults() -> Defaults {
-    let by_name = |files: &[(&str, &str)]| -> BTreeMap<String, SourceFile> {
-        files
-            .iter()
-            .filter_map(|(name, text)| Some(((*name).to_string(), read_defaults(name, text).ok()?)))
+    let by_name = |folder| -> BTreeMap<String, SourceFile> {
+        PLATFORMS
+            .files(folder)
+            .filter_map(|(name, text)| Some((name.to_string(), read_defaults(name, text).ok()?)))
             .collect()
     };
     Defaults {
-        cores: by_name(embedded::CORES),
-        host: read_defaults("host", embedded::HOST_DEFAULTS).ok(),
-        controllers: by_name(embedded::CONTROLLERS),
-        device: read_defaults("cxl", embedded::DEVICE_DEFAULTS).ok(),
+        cores: by_name("cores/"),
+        host: read_defaults("host", PLATFORMS.text("defaults/host.toml")).ok(),
+        controllers: by_name("controllers/"),
+        device: read_defaults("cxl", PLATFORMS.text("defaults/cxl.toml")).ok(),
     }
 }
 
@@ -185,21 +185,23 @@ mod tests {
 
     #[test]
     fn every_file_that_comes_with_weir_is_without_mistake() {
-        let defaults = embedded::CORES.iter().chain(embedded::CONTROLLERS).chain([
-            &("host", embedded::HOST_DEFAULTS),
-            &("cxl", embedded::DEVICE_DEFAULTS),
-        ]);
+        let folders = ["cores/", "controllers/", "defaults/"];
+        let defaults: Vec<_> = folders
+            .into_iter()
+            .flat_map(|at| PLATFORMS.files(at))
+            .collect();
+        assert!(defaults.len() >= 8);
         for (name, text) in defaults {
             if let Err(mistakes) = read_defaults(name, text) {
                 panic!("{mistakes}");
             }
         }
         let library = Library::builtin();
-        for (name, text) in embedded::PLATFORMS {
+        for (name, text) in PLATFORMS.files("") {
             if let Err(mistakes) = library.check(name, text) {
                 panic!("{mistakes}");
             }
-            assert_eq!(library.get(name).map(Definition::name), Some(*name));
+            assert_eq!(library.get(name).map(Definition::name), Some(name));
         }
     }
 }

@@ -11,7 +11,6 @@ mod check;
 mod compose;
 mod device;
 mod draft;
-mod embedded;
 mod host;
 mod key;
 mod library;

@@ -9,22 +9,11 @@ use std::ops::Range;
 
 use crate::access::Op;
 use crate::diagnostic::{Collector, Mistakes, quote};
+use crate::embedded::PUBLISHED;
 use crate::platform::{MeasuredLog, Place, Platform};
 use crate::toml::MOST_BYTES;
 use crate::topology::TierName;
 use crate::units::{GbPerSec, Gigahertz, Nanos};
-
-/// The logs that come with Weir.
-const FILES: &[(&str, &str)] = &[
-    (
-        "eurosys24_mlc.csv",
-        include_str!("../../../../published/measured/eurosys24_mlc.csv"),
-    ),
-    (
-        "mess_spr8480.csv",
-        include_str!("../../../../published/measured/mess_spr8480.csv"),
-    ),
-];
 
 const MLC: &str =
     "server,cores_at,cores,traffic_w,random,inject_delay,latency_ns,bandwidth_mb_s,mlc";
@@ -169,14 +158,16 @@ impl Platform {
 /// The curves of a machine in a log that comes with Weir; none if there is no such log or machine.
 /// `clock` is that of the core whose cycles the log counts.
 pub fn builtin(log: &MeasuredLog, clock: Gigahertz) -> Vec<Curve> {
-    FILES
-        .iter()
-        .filter(|(file, _)| *file == log.log)
-        // A test reads every embedded log without a mistake.
-        .filter_map(|(file, text)| parse(file, text, clock).ok())
-        .flatten()
-        .filter(|curve| curve.name == log.name)
-        .collect()
+    // A test reads every embedded log without a mistake.
+    parse(
+        &log.log,
+        PUBLISHED.text(&format!("measured/{}", log.log)),
+        clock,
+    )
+    .into_iter()
+    .flatten()
+    .filter(|curve| curve.name == log.name)
+    .collect()
 }
 
 /// Reads a log; `file` names it in messages, `clock` is that of the core whose cycles a Mess log
@@ -402,7 +393,8 @@ mod tests {
 
     #[test]
     fn every_log_is_read_without_mistake() {
-        for (file, text) in FILES {
+        assert_eq!(PUBLISHED.files("measured/").count(), 2);
+        for (file, text) in PUBLISHED.files("measured/") {
             let curves = parse(file, text, CLOCK).unwrap_or_else(|mistakes| panic!("{mistakes}"));
             // All lines but the first, and but those without load.
             let points: usize = curves.iter().map(|c| c.points.len()).sum();

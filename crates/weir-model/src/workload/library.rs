@@ -2,8 +2,9 @@
 
 use std::sync::LazyLock;
 
-use super::{Workload, embedded, read};
+use super::{Workload, read};
 use crate::diagnostic::{Mistakes, closest};
+use crate::embedded::WORKLOADS;
 use crate::toml;
 
 /// Descriptions by name.
@@ -20,9 +21,11 @@ impl Workloads {
     }
 
     fn read_builtin() -> Self {
-        let read = |&(name, text): &(&str, &str)| Self::check(name, text).ok();
         // A test reads every embedded file without a mistake.
-        let mut all: Vec<Workload> = embedded::WORKLOADS.iter().filter_map(read).collect();
+        let mut all: Vec<Workload> = WORKLOADS
+            .files("")
+            .filter_map(|(name, text)| Self::check(name, text).ok())
+            .collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         Self { all }
     }
@@ -58,9 +61,9 @@ mod tests {
 
     #[test]
     fn every_file_that_comes_with_weir_is_without_mistake() {
-        for (name, text) in embedded::WORKLOADS {
+        for (name, text) in WORKLOADS.files("") {
             match Workloads::check(name, text) {
-                Ok(workload) => assert_eq!(workload.name, *name),
+                Ok(workload) => assert_eq!(workload.name, name),
                 Err(mistakes) => panic!("{mistakes}"),
             }
         }

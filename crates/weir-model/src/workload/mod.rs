@@ -6,7 +6,6 @@
 //! bandwidth; none of them is written down. `docs/workloads.md` has every key.
 
 mod application;
-mod embedded;
 mod hosted;
 mod library;
 mod population;
