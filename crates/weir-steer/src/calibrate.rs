@@ -11,7 +11,7 @@ use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
 /// Residencies in the Table of Requests of a machine, each measured with no other tenant.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Calibration {
     /// A request for DRAM without load.
     pub fast: Nanos,
@@ -25,6 +25,22 @@ pub struct Calibration {
     pub slow_write: Nanos,
     /// The knees of the slow tier, in order of their share of writes; empty if they were not measured.
     pub knees: Vec<Knee>,
+}
+
+weir_model::named! {
+    /// A value of a calibration. What a controller does not need is not measured.
+    pub enum Value {
+        /// [`Calibration::fast`].
+        Fast = "fast",
+        /// [`Calibration::fast_loaded`].
+        FastLoaded = "fast_loaded",
+        /// [`Calibration::slow`].
+        Slow = "slow",
+        /// [`Calibration::slow_read`], and `slow_write`, which follows from it.
+        SlowRead = "slow_read",
+        /// [`Calibration::knees`].
+        Knees = "knees",
+    }
 }
 
 /// Why a machine cannot be calibrated.
@@ -48,8 +64,8 @@ const REST: Nanos = Nanos(1_000.0);
 /// From this share of the most bandwidth on, more threads bring no more.
 const ENOUGH: f64 = 0.97;
 
-/// Measures a machine, with one window for each point. Knees are measured in steps of bandwidth allocation if
-/// the machine has it, otherwise in cores.
+/// Measures these values of a machine, with one window for each point; the others are zero, or none. Knees are
+/// measured in steps of bandwidth allocation if the machine has it, otherwise in cores.
 ///
 /// # Errors
 /// The machine has no slow tier, cannot run a thread on its tiers, or does not count its table.
@@ -58,6 +74,7 @@ pub fn calibrate(
     seed: u64,
     window: Nanos,
     step: Option<Share>,
+    values: &[Value],
 ) -> Result<Calibration, CalibrateError> {
     let topology = testbed.open(seed)?.topology().clone();
     let bench = CalibrationRun {
@@ -75,9 +92,18 @@ pub fn calibrate(
         tenant.prefetch = false;
         tenant.with_stream(|stream| stream.pause = REST)
     };
-    let rest = bench.look(resting(&fast))?;
-    let loaded = bench.look(bench.stream(Op::Ld, half, &fast))?;
-    let slow_rest = bench.look(resting(&slow))?;
+    let needs = |value| values.contains(&value);
+    let mut known = Calibration::default();
+    if needs(Value::Fast) || needs(Value::Slow) {
+        known.fast = bench.look(resting(&fast))?.mean()?;
+    }
+    if needs(Value::FastLoaded) {
+        let loaded = bench.look(bench.stream(Op::Ld, half, &fast))?;
+        known.fast_loaded = loaded.mean()?;
+    }
+    if needs(Value::Slow) {
+        known.slow = Some(bench.look(resting(&slow))?.slow(known.fast)?);
+    }
     let measure = |step| Measure {
         testbed,
         seed,
@@ -88,21 +114,19 @@ pub fn calibrate(
         chain: None,
         criteria: Criteria::default(),
     };
-    let slow_read = match measure(None).knee_of(Op::Ld)? {
-        Some(knee) => knee.residency,
-        None => bench.knee(Op::Ld, half, &slow)?,
-    };
-    let knees = measure(step).knees()?;
-    Ok(Calibration {
-        fast: rest.mean()?,
-        fast_loaded: loaded.mean()?,
-        slow: Some(slow_rest.slow(rest.mean()?)?),
-        slow_read,
+    if needs(Value::SlowRead) {
+        known.slow_read = match measure(None).knee_of(Op::Ld)? {
+            Some(knee) => knee.residency,
+            None => bench.knee(Op::Ld, half, &slow)?,
+        };
         // The paper finds twice the residency of a load. If one core already fills the queue of posted
         // stores, it cannot be measured.
-        slow_write: slow_read * 2.0,
-        knees,
-    })
+        known.slow_write = known.slow_read * 2.0;
+    }
+    if needs(Value::Knees) {
+        known.knees = measure(step).knees()?;
+    }
+    Ok(known)
 }
 
 /// The values of a host, and how they were measured.
@@ -153,10 +177,7 @@ pub fn calibrate_host(
         calibration: Calibration {
             fast: rest.residency,
             fast_loaded: loaded.residency,
-            slow: None,
-            slow_read: Nanos(0.0),
-            slow_write: Nanos(0.0),
-            knees: Vec::new(),
+            ..Calibration::default()
         },
         slow: None,
         counted: rest.counted,

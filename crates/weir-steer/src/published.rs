@@ -133,7 +133,8 @@ impl Regulated {
             Control::Knob(knob) => (Box::new(Fixed(knob.limit(machine.topology()))), SHOWN + 1),
             Control::Policy(policy) => {
                 let actuators = Actuators::of_model(machine.topology());
-                let known = calibrate(testbed, seed, WINDOW, actuators.allocation)?;
+                let known =
+                    calibrate(testbed, seed, WINDOW, actuators.allocation, policy.values())?;
                 (
                     policy.controller(&known, &actuators, Bounds::default()),
                     WATCHED,

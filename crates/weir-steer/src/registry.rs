@@ -1,6 +1,6 @@
 //! Controllers by name, made from the known values of a machine.
 
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, Value};
 use crate::controller::{Controller, Decision, Needs, Why};
 use crate::controllers::{
     Allocation, AllocationConfig, Frequency, FrequencyConfig, Isolation, Latency, LatencyConfig,
@@ -94,6 +94,16 @@ impl Policy {
     /// Static isolation to so many cores' worth of running, within bounds.
     pub fn isolation(units: f64, bounds: Bounds) -> Box<dyn Controller> {
         guarded(Isolation { units }, bounds)
+    }
+
+    /// The values of a machine that [`Policy::controller`] reads.
+    pub fn values(self) -> &'static [Value] {
+        match self {
+            Policy::Weir => &[Value::Fast, Value::Slow, Value::Knees],
+            Policy::Miku | Policy::Allocation => &[Value::Fast, Value::SlowRead],
+            Policy::Quota | Policy::Frequency => &[Value::FastLoaded],
+            Policy::Isolation | Policy::None => &[],
+        }
     }
 
     /// The readings that it needs.

@@ -89,18 +89,12 @@ pub fn run_scenario(
             to_s: seen[seen.len() - 1].t_s,
             ..PhaseSummary::default()
         };
-        let sides = [Role::Protected, Role::Restrained];
-        match sides.map(|role| alone(testbed, phase, role, options)) {
-            [Err(MachineError::Interrupted), _] | [_, Err(MachineError::Interrupted)] => break,
-            [protected, restrained] => {
-                for (side, found) in [
-                    (&mut summary.protected, protected),
-                    (&mut summary.restrained, restrained),
-                ] {
-                    let (found, programs) = found?;
-                    *side = found;
-                    summary.programs.extend(programs);
-                }
+        match alone_and_free(testbed, phase, options) {
+            Err(MachineError::Interrupted) => break,
+            found => {
+                let [protected, restrained] = found?;
+                summary.programs = [protected.1, restrained.1].concat();
+                (summary.protected, summary.restrained) = (protected.0, restrained.0);
             }
         }
         let settled = judge(&mut summary, &seen);
@@ -169,13 +163,30 @@ fn steps(
     Ok((records, all))
 }
 
-/// One side of a phase: its bandwidth alone, and with the other side without limits, and so its programs.
+/// A side of a phase, and its programs.
+type Side = (SideSummary, Vec<ProgramSummary>);
+
+/// Both sides of a phase: their bandwidth alone, and together without limits, and so their programs.
+fn alone_and_free(
+    testbed: &dyn Testbed,
+    phase: &Phase,
+    options: &RunOptions,
+) -> Result<[Side; 2], MachineError> {
+    let free = reference(testbed, phase.parties.clone(), options)?;
+    Ok([
+        alone(testbed, phase, Role::Protected, options, &free)?,
+        alone(testbed, phase, Role::Restrained, options, &free)?,
+    ])
+}
+
+/// One side of a phase: its bandwidth alone, and that of `free`, the windows of both sides.
 fn alone(
     testbed: &dyn Testbed,
     phase: &Phase,
     role: Role,
     options: &RunOptions,
-) -> Result<(SideSummary, Vec<ProgramSummary>), MachineError> {
+    free: &[Step],
+) -> Result<Side, MachineError> {
     let of_role = |steered: &&SteeredTenant| steered.role == role;
     let names: Vec<String> = (phase.parties.iter().filter(of_role))
         .map(|steered| steered.tenant.name.clone())
@@ -191,7 +202,6 @@ fn alone(
     };
     let (alone_is, free_is) = (mine(&only), mine(&phase.parties));
     let by_itself = reference(testbed, only, options)?;
-    let free = reference(testbed, phase.parties.clone(), options)?;
     let bandwidth = |steps: &[Step], mine: &[usize]| {
         let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
         steps.iter().map(drew).sum::<GbPerSec>() * (1.0 / steps.len() as f64)
@@ -202,7 +212,7 @@ fn alone(
             tenant: tenant.clone(),
             role,
             alone: Some(metric(&by_itself, own)?),
-            free: metric(&free, among),
+            free: metric(free, among),
             settled: None,
         })
     });
@@ -210,7 +220,7 @@ fn alone(
     let summary = SideSummary {
         tenants: names,
         alone_gbps: Some(bandwidth(&by_itself, &alone_is)),
-        free_gbps: Some(bandwidth(&free, &free_is)),
+        free_gbps: Some(bandwidth(free, &free_is)),
         ..SideSummary::default()
     };
     Ok((summary, programs))

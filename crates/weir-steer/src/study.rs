@@ -46,7 +46,8 @@ impl Regulate {
             actuators,
             ..
         } = &self.options;
-        let known = calibrate(testbed, *seed, *window, actuators.allocation)?;
+        let values = self.policy.values();
+        let known = calibrate(testbed, *seed, *window, actuators.allocation, values)?;
         Ok(self.policy.controller(&known, actuators, Bounds::default()))
     }
 }

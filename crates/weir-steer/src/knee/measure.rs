@@ -149,10 +149,16 @@ impl Measure<'_> {
         let is_queued = |seen: &LimitedWindow| {
             seen.residency > rest * criteria.queued || seen.waits > rest * criteria.waits
         };
-        let look = |i: usize| self.look(op, ladder[i]);
+        let mut known = vec![None; ladder.len()];
+        let mut look = |i: usize| -> Result<Option<LimitedWindow>, MachineError> {
+            if known[i].is_none() {
+                known[i] = Some(self.look(op, ladder[i])?);
+            }
+            Ok(known[i].flatten())
+        };
         // The first limit that fills the queue; a limit that cannot be judged counts as such.
         let much = first(ladder.len(), |i| Ok(look(i)?.is_none_or(|s| is_queued(&s))))?;
-        let Some(last) = much.checked_sub(1).map(look) else {
+        let Some(last) = much.checked_sub(1).map(&mut look) else {
             return Ok(None);
         };
         let Some(last) = last? else { return Ok(None) };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use weir_linux::{Root, topology};
 use weir_model::units::{Bytes, Nanos};
-use weir_steer::calibrate::{Measured, calibrate, calibrate_host};
+use weir_steer::calibrate::{Measured, Value, calibrate, calibrate_host};
 use weir_steer::config::Known;
 use weir_steer::steered::Actuators;
 
@@ -83,7 +83,7 @@ fn model(args: &Args, context: &Context) -> Result<Known> {
     let chosen = machine::choose_sampled(&context.global.on, context.global.error)?;
     let step = Actuators::of_model(&chosen.topology).allocation;
     let testbed = chosen.testbed.as_ref();
-    let calibration = calibrate(testbed, context.global.seed, args.window, step)?;
+    let calibration = calibrate(testbed, context.global.seed, args.window, step, &Value::ALL)?;
     Ok(Known::of(
         &calibration,
         chosen.identity.digest,
