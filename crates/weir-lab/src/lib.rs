@@ -23,6 +23,7 @@ pub mod app_direct;
 pub mod coherence;
 pub mod compare;
 pub mod curve;
+pub mod disaggregated;
 mod drift;
 mod error;
 pub mod figure;

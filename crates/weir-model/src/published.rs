@@ -33,6 +33,8 @@ const FILES: &[&str] = &[
     "vmware-disagg.toml",
     "cxl-ssd.toml",
     "streamer.toml",
+    "directcxl.toml",
+    "post-optane.toml",
 ];
 
 crate::named! {

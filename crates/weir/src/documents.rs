@@ -17,6 +17,7 @@ use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::Sharing;
+use weir_lab::disaggregated::Disaggregation;
 use weir_lab::fit::Fitted;
 use weir_lab::interplay::{Matrix, ProgramTable};
 use weir_lab::levels::ByLevel;
@@ -479,6 +480,7 @@ kinds! {
     Of<Staging> => "weir place stage",
     Of<ByLevel> => "weir place levels",
     Of<Sharing> => "weir place share",
+    Of<Disaggregation> => "weir place disaggregated",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",
     Of<LiveAdvice> => "weir place advise --pid",

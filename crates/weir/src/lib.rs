@@ -40,6 +40,7 @@ use clap::{CommandFactory, Parser};
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::coherence::Share;
+use weir_lab::disaggregated::Disaggregated;
 use weir_lab::fit::Fit;
 use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
@@ -181,6 +182,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Stage::VERB
             | Levels::VERB
             | Share::VERB
+            | Disaggregated::VERB
             | Population::VERB
             | verbs::plan::INSENSITIVE,
         ) => Err(Failure::request(format!(

@@ -13,6 +13,7 @@ use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::{Share, Sharing};
+use weir_lab::disaggregated::{Disaggregated, Disaggregation};
 use weir_lab::fit::{Fit, Fitted};
 use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
 use weir_lab::levels::{ByLevel, Levels};
@@ -102,6 +103,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Staging>(Stage::VERB),
     Reader::of::<ByLevel>(Levels::VERB),
     Reader::of::<Sharing>(Share::VERB),
+    Reader::of::<Disaggregation>(Disaggregated::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),

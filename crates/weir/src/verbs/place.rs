@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
 use weir_lab::coherence;
+use weir_lab::disaggregated::Disaggregated;
 use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
 use weir_lab::stage::Stage;
@@ -104,6 +105,8 @@ enum What {
     Levels(Box<Levels>),
     /// Count what hosts that share memory pay for coherence, structure by structure.
     Share(Box<coherence::Share>),
+    /// Compare methods that reach memory of another server: CXL, RDMA, a key-value store, swap.
+    Disaggregated(Box<Disaggregated>),
 }
 
 /// Who places pages.
@@ -174,6 +177,9 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         Some(What::Share(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
+        Some(What::Disaggregated(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
         _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -204,6 +210,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             return studies::complete(context, &chosen, &**study);
         }
         Some(What::Share(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Disaggregated(study)) => {
             let chosen = machine::choose(&context.global.on)?;
             return studies::complete(context, &chosen, &**study);
         }

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 use weir_insight::studies::place::AdviseObjects;
 use weir_lab::coherence::Share;
+use weir_lab::disaggregated::Disaggregated;
 use weir_lab::interplay::{Interplay, Matrix};
 use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
@@ -82,6 +83,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         Stage::VERB,
         Levels::VERB,
         Share::VERB,
+        Disaggregated::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,

@@ -3,6 +3,7 @@
 
 mod applications;
 mod cxl_ssd;
+mod directcxl;
 mod interplay;
 mod memo;
 mod micro23;
@@ -50,6 +51,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(sap::rules());
     rules.extend(near_to_far::rules());
     rules.extend(cxl_ssd::rules());
+    rules.extend(directcxl::rules());
     rules.extend(streamer::rules());
     rules
 }
