@@ -389,8 +389,12 @@ impl Pool {
 }
 
 impl Inner {
-    /// The valid copy of the table with the higher sequence number.
     pub fn table(&self) -> Result<Table> {
+        self.newest().map(|(table, _)| table)
+    }
+
+    /// The valid copy of the table with the highest sequence number, and which one that is.
+    fn newest(&self) -> Result<(Table, usize)> {
         let damaged = |why: String| NamespaceError::Damaged {
             path: self.medium.path.clone(),
             why,
@@ -401,8 +405,11 @@ impl Inner {
             let mut copies: Vec<usize> = (0..self.header.copies()).collect();
             copies.sort_by_cached_key(|copy| std::cmp::Reverse(sequence(copy)));
             // The first whole one: one before it was not finished.
-            if let Some(copy) = copies.into_iter().find_map(|copy| self.copy(copy)) {
-                return copy.map_err(|why| damaged(format!("its table contradicts itself: {why}")));
+            let mut copies = copies.into_iter();
+            if let Some((table, copy)) = copies.find_map(|copy| Some((self.copy(copy)?, copy))) {
+                let table =
+                    table.map_err(|why| damaged(format!("its table contradicts itself: {why}")))?;
+                return Ok((table, copy));
             }
             std::thread::sleep(Duration::from_micros(100));
         }
@@ -442,11 +449,11 @@ impl Inner {
         let _host = HostLock::of(&self.medium, self.options.boot.is_some())?;
         self.check_boot()?;
         let mut bakery = Bakery::enter(&self.map, self.me.host.into(), &self.medium.path)?;
-        let mut table = self.table()?;
+        let (mut table, mut newest) = self.newest()?;
         if bakery.found_dead() {
             // What the host that stood still may yet write is older than this.
             table.sequence += 1;
-            self.commit(&mut table, &bakery)?;
+            newest = self.commit(&mut table, newest, &bakery)?;
             bakery.withdraw();
         }
         let before = table.clone();
@@ -458,26 +465,25 @@ impl Inner {
                     path: self.medium.path.clone(),
                     why: format!("a change was refused, since it would contradict itself: {why}"),
                 })?;
-            self.commit(&mut table, &bakery)?;
+            self.commit(&mut table, newest, &bakery)?;
         }
         Ok(done)
     }
 
-    /// Writes the table as this host's copy that does not count, which is then the one that does.
-    fn commit(&self, table: &mut Table, bakery: &Bakery) -> Result<()> {
+    /// Writes the table as one of this host's copies, which is not `newest`: that one counts until the checksum of the
+    /// new one is there. Returns which one that is.
+    fn commit(&self, table: &mut Table, newest: usize, bakery: &Bakery) -> Result<usize> {
         table.sequence += 1;
         let bytes = self.header.encode_table(table);
-        let own = [0, 1].map(|n| self.header.table_at(2 * usize::from(self.me.host) + n));
-        // Of this host's two, the one that counts may be the newest of all.
-        let at = match self.map.load(own[0] + 8) <= self.map.load(own[1] + 8) {
-            true => own[0],
-            false => own[1],
-        };
+        let own = 2 * usize::from(self.me.host);
+        let copy = if newest == own { own + 1 } else { own };
+        let at = self.header.table_at(copy);
         self.map.write(at + 8, &bytes[8..]);
         bakery.check(&self.medium.path, &self.host)?;
         self.map.write(at, &bytes[..8]);
         self.sync_file(at, bytes.len())?;
-        bakery.check(&self.medium.path, &self.host)
+        bakery.check(&self.medium.path, &self.host)?;
+        Ok(copy)
     }
 
     /// A file that is on a disk, and not in memory, has its pages written.
