@@ -228,7 +228,7 @@ impl Pool {
                 inner.check_unheld(table, id, name)?;
                 let cut = table.cut(&inner.header, id, size, inner.me);
                 let tail = cut.map_err(|refused| inner.refused(refused, size))?;
-                return Ok((Resized::InPlace, Some(tail)));
+                return Ok((Resized::InPlace, Some((tail, u64::MAX))));
             }
             inner.check_quota(table, entry.uid, size - entry.size)?;
             let end = entry.offset + entry.size;
@@ -254,21 +254,27 @@ impl Pool {
             };
             let inserted = table.insert(&inner.header, room);
             inserted.map_err(|refused| inner.refused(refused, size))?;
-            // Nobody opens it while it is copied.
+            // A process that opens it while it is copied is found by that it is not this reference.
             let hold = table.hold(&inner.header, id, true, inner.me);
-            hold.map_err(|refused| inner.refused(refused, size))?;
-            Ok((Resized::Moved, Some(reserved)))
+            let hold = hold.map_err(|refused| inner.refused(refused, size))?;
+            Ok((Resized::Moved, Some((reserved, hold))))
         })?;
         match (done, scrub) {
-            (Resized::Moved, Some(reserved)) => self.move_to(name, reserved)?,
-            (_, Some(tail)) => inner.scrub(&[tail]).map(drop)?,
+            (Resized::Moved, Some((reserved, hold))) => {
+                let moved = self.move_to(name, reserved, hold);
+                // Of the two places, the one that is to be scrubbed has this number.
+                let scrubbed = inner.release(hold).and_then(|()| inner.scrub(&[reserved]));
+                moved?;
+                scrubbed?;
+            }
+            (_, Some((tail, _))) => inner.scrub(&[tail]).map(drop)?,
             _ => {}
         }
         Ok(done)
     }
 
     /// Copies a namespace into a range that was reserved, which becomes its place.
-    fn move_to(&self, name: &str, reserved: u64) -> Result<()> {
+    fn move_to(&self, name: &str, reserved: u64, hold: u64) -> Result<()> {
         let inner = &*self.0;
         let table = inner.table()?;
         let (from, to) = match (table.named(name), table.of(reserved)) {
@@ -280,14 +286,13 @@ impl Pool {
         copy(&source, &target, from.size as usize);
         inner.sync_window(&target)?;
         drop((source, target));
-        let old = inner.update(|table| {
-            table
-                .holders
-                .retain(|h| h.namespace != from.id || h.process != inner.me);
-            // Another process that took this one for dead has scrubbed the range.
+        inner.update(|table| {
+            // Another host that took this one for dead has scrubbed the range.
             if table.of(reserved).map(|e| e.state) != Some(State::Scrubbing(inner.me)) {
                 return Err(inner.missing(name));
             }
+            table.holders.retain(|holder| holder.handle != hold);
+            inner.check_unheld(table, from.id, name)?;
             let moved = inner.entry_mut(table, from.id, name)?.clone();
             for entry in &mut table.entries {
                 if entry.id == reserved {
@@ -303,9 +308,8 @@ impl Pool {
                     entry.life = Life::Kept;
                 }
             }
-            Ok(reserved)
-        })?;
-        inner.scrub(&[old]).map(drop)
+            Ok(())
+        })
     }
 
     /// Releases a namespace: its range is free after it is zero. The largest part of the time goes to that.

@@ -24,6 +24,8 @@ const TABLES_AT: usize = 8192;
 const TABLE_HEADER: usize = 64;
 const ENTRY: usize = 184;
 const HOLDER: usize = 56;
+/// The most namespaces that a pool may have room for; of handles, twice as many.
+pub(crate) const MOST: u32 = 4096;
 /// The longest name of a namespace.
 pub(crate) const NAME: usize = 63;
 /// The longest name of a host.
@@ -205,12 +207,12 @@ impl Header {
                 self.places
             ));
         }
-        if self.entries > 1 << 16 || self.holders > 1 << 16 {
+        if self.entries > MOST || self.holders > 2 * MOST {
             return Err(format!(
-                "it has room for {} namespaces and {} handles, and {} are the most",
+                "it has room for {} namespaces and {} handles, and {MOST} and {} are the most",
                 self.entries,
                 self.holders,
-                1 << 16
+                2 * MOST
             ));
         }
         if data < self.metadata() as u64

@@ -247,7 +247,7 @@ impl Drop for Namespace {
 }
 
 impl Inner {
-    fn release(&self, handle: u64) -> Result<()> {
+    pub fn release(&self, handle: u64) -> Result<()> {
         // A child of a fork has the handle of its parent, and must not give it back.
         if self.me.pid != std::process::id() {
             return Ok(());

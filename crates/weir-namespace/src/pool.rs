@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::change::Recovered;
 use crate::error::{NamespaceError, Result};
 use crate::identity::{self, Process, User, check_name};
-use crate::layout::{HEADER, HOST_NAME, Header, HostLines, host_line, host_of};
+use crate::layout::{HEADER, HOST_NAME, HOSTS, Header, HostLines, MOST, host_line, host_of};
 use crate::lock::{Bakery, HostLock};
 use crate::mapping::{Fault, Mapping};
 use crate::medium::Medium;
@@ -133,11 +133,9 @@ impl Pool {
             lease_ms: make.lease.as_millis().clamp(1, 1 << 40) as u64,
             quota: make.quota.unwrap_or(0),
         };
-        if unit.is_power_of_two()
-            && header.places <= 32
-            && header.entries <= 1 << 16
-            && header.holders <= 1 << 16
-        {
+        let fits =
+            header.places <= HOSTS as u32 && header.entries <= MOST && header.holders <= 2 * MOST;
+        if unit.is_power_of_two() && fits {
             header.data = (header.metadata() as u64).next_multiple_of(unit);
         }
         let made = header.check(medium.bytes).map_err(unfit);

@@ -125,15 +125,20 @@ impl Table {
                     entry.owner, entry.id, entry.mode
                 ));
             }
-            let same = |other: &&Entry| {
-                other.id == entry.id || (other.is_live() && entry.is_live() && other.name == *name)
-            };
-            if self.entries.iter().filter(same).count() > 1 {
-                return Err(format!("{name:?} is there twice"));
-            }
+        }
+        let mut ids: Vec<u64> = self.entries.iter().map(|entry| entry.id).collect();
+        ids.sort_unstable();
+        let live = self.entries.iter().filter(|entry| entry.is_live());
+        let mut names: Vec<&str> = live.map(|entry| entry.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("{:?} is there twice", twice[0]));
+        }
+        if let Some(twice) = ids.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("number {} is there twice", twice[0]));
         }
         for holder in &self.holders {
-            if self.of(holder.namespace).is_none() || holder.handle >= self.next {
+            if ids.binary_search(&holder.namespace).is_err() || holder.handle >= self.next {
                 return Err(format!(
                     "handle {} is of namespace {}, which is not there",
                     holder.handle, holder.namespace

@@ -2,7 +2,7 @@
 //! lock of the kernel between them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Barrier};
+use std::sync::{Arc, Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
@@ -456,4 +456,42 @@ fn memory_that_is_gone_is_an_error() {
         matches!(refused, NamespaceError::Bounds { .. }),
         "{refused}"
     );
+}
+
+#[test]
+fn a_namespace_that_is_opened_while_it_moves_stays_where_it_is() {
+    let (folder, a, b) = two(60_000);
+    let create = Create {
+        hosts: vec!["b".into()],
+        ..Create::of(8192)
+    };
+    a.create("n", &create).unwrap();
+    a.create("behind", &Create::of(4096)).unwrap();
+    a.map("n", true).unwrap().write_at(0, b"kept").unwrap();
+    drop(a);
+    let (stores, held) = (AtomicU64::new(0), Arc::new(Mutex::new(None)));
+    let fault = {
+        let held = Arc::clone(&held);
+        move || {
+            let moves = b.table().unwrap().entries.iter().any(|e| !e.is_live());
+            // The first stores after that give the lock back; the next ones copy.
+            if moves && stores.fetch_add(1, Ordering::Relaxed) == 100 {
+                *held.lock().unwrap() = Some(b.map("n", false).unwrap());
+            }
+        }
+    };
+    let options = Options {
+        fault: Some(Arc::new(fault)),
+        ..host("a", 1)
+    };
+    let a = Pool::open(folder.path().join("pool"), options).unwrap();
+    let refused = a.resize("n", 16384).unwrap_err();
+    assert!(matches!(refused, NamespaceError::Held { .. }), "{refused}");
+    let held = held.lock().unwrap().take().unwrap();
+    let mut bytes = [0; 4];
+    held.read_at(0, &mut bytes).unwrap();
+    assert_eq!(&bytes, b"kept");
+    let table = a.table().unwrap();
+    assert_eq!((table.entries.len(), table.holders.len()), (2, 1));
+    assert_eq!(a.first_unscrubbed().unwrap(), None);
 }

@@ -48,12 +48,12 @@ fn drilled(operations: u64) {
 }
 
 #[test]
-fn six_hundred_random_operations_leave_nothing_behind() {
-    drilled(600);
+fn a_thousand_random_operations_leave_nothing_behind() {
+    drilled(1000);
 }
 
 #[test]
-#[ignore = "long; the six hundred are a sample of it"]
+#[ignore = "long; the thousand are a sample of it"]
 fn ten_thousand_random_operations_leave_nothing_behind() {
     drilled(10_000);
 }

@@ -168,7 +168,7 @@ fn make(args: &InitArgs) -> Result<Make> {
         hosts: args.hosts.clone(),
         places: args.most_hosts,
         entries: args.room,
-        holders: args.room.saturating_mul(2).min(1 << 16),
+        holders: 2 * args.room,
         lease: time("--lease", args.lease)?,
         quota: args.quota.map(|quota| quota.get()),
         force: args.force,

@@ -114,7 +114,7 @@ pub(super) struct InitArgs {
     #[arg(long, value_name = "SIZE")]
     pub(super) quota: Option<Bytes>,
     /// Namespaces that the table has room for.
-    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=65536))]
+    #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub(super) room: u32,
     /// Make it though there is a pool, or processes have the device open.
     #[arg(long)]
