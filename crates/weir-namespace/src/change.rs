@@ -346,20 +346,24 @@ impl Pool {
         })
     }
 
-    /// The first byte of the pool that is free and not zero; there should be none.
+    /// The first byte of the pool that is free and not zero; there should be none. Others may change the pool meanwhile.
     ///
     /// # Errors
-    /// The table is damaged, or a range cannot be mapped.
+    /// The table is damaged, or changes all the time, or a range cannot be mapped.
     pub fn first_unscrubbed(&self) -> Result<Option<u64>> {
-        // Nothing may be created meanwhile: what is free under the lock is free.
-        self.0.update(|table| {
-            for (offset, bytes) in table.free(&self.0.header) {
-                let window = self.0.window(offset, bytes, false)?;
-                if let Some(at) = window.map.not_zero(window.skip, bytes as usize) {
-                    return Ok(Some(offset + (at - window.skip) as u64));
-                }
+        let inner = &*self.0;
+        for _ in 0..100 {
+            let table = inner.table()?;
+            match inner.not_zero(&table)? {
+                // What is found counts if nothing has become of the range meanwhile.
+                Some(_) if inner.table()?.sequence != table.sequence => {}
+                found => return Ok(found),
             }
-            Ok(None)
+        }
+        Err(NamespaceError::Busy {
+            path: inner.medium.path.clone(),
+            waited_ms: 0,
+            who: "changes that follow each other".into(),
         })
     }
 }
@@ -385,6 +389,16 @@ impl Inner {
             bytes += entry.size;
         }
         Ok(bytes)
+    }
+
+    fn not_zero(&self, table: &Table) -> Result<Option<u64>> {
+        for (offset, bytes) in table.free(&self.header) {
+            let window = self.window(offset, bytes, false)?;
+            if let Some(at) = window.map.not_zero(window.skip, bytes as usize) {
+                return Ok(Some(offset + (at - window.skip) as u64));
+            }
+        }
+        Ok(None)
     }
 
     fn reap_handles(&self, table: &mut Table) {

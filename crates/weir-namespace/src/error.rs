@@ -177,7 +177,9 @@ pub enum NamespaceError {
         who: String,
     },
     /// Another host took the lock away, since this one did not move for too long.
-    #[error("host {host} lost the lock of {path} while it was stopped; nothing was changed")]
+    #[error(
+        "host {host} lost the lock of {path} while it was stopped: see whether its change is there"
+    )]
     LockLost {
         /// The pool.
         path: PathBuf,

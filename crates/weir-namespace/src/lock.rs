@@ -91,7 +91,19 @@ pub(crate) struct Bakery<'a> {
 
 impl<'a> Bakery<'a> {
     /// Waits for it, as the host at this place. The caller has the host's own lock.
-    pub fn enter(map: &'a Mapping, me: usize, path: &Path) -> Result<Self> {
+    pub fn enter(map: &'a Mapping, me: usize, path: &Path, host: &str) -> Result<Self> {
+        let began = Instant::now();
+        loop {
+            let lock = Self::wait(map, me);
+            // A host that did not get a processor while it waited has lost its place in the queue, and no more.
+            match lock.check(path, host) {
+                Err(NamespaceError::LockLost { .. }) if began.elapsed() < LONGEST => {}
+                done => return done.map(|()| lock),
+            }
+        }
+    }
+
+    fn wait(map: &'a Mapping, me: usize) -> Self {
         let lines = HostLines::of(me);
         let others = || {
             let places = (0..HOSTS).filter(|host| *host != me);
@@ -116,13 +128,12 @@ impl<'a> Bakery<'a> {
         };
         // Listed again: a host that comes after this draws its number with ours in sight.
         for host in others() {
-            lock.wait_for(host, me)?;
+            lock.wait_for(host, me);
         }
-        lock.check(path, "")?;
-        Ok(lock)
+        lock
     }
 
-    fn wait_for(&mut self, host: usize, me: usize) -> Result<()> {
+    fn wait_for(&mut self, host: usize, me: usize) {
         let theirs = HostLines::of(host);
         let state = || {
             let [number, choosing, steps] = [theirs.number(), theirs.choosing(), theirs.steps()]
@@ -136,14 +147,14 @@ impl<'a> Bakery<'a> {
             let now = state();
             let before = now.1 != 0 || (now.0 != 0 && (now.0, host) < (self.number, me));
             if !before {
-                return Ok(());
+                return;
             }
             if now != seen {
                 (seen, since) = (now, Instant::now());
             }
             if since.elapsed() > PATIENCE {
                 self.dead.push(host);
-                return Ok(());
+                return;
             }
             // Others see that this host still waits, and is not dead.
             if showed.elapsed() > PATIENCE / 8 {
@@ -152,6 +163,11 @@ impl<'a> Bakery<'a> {
             }
             std::thread::sleep(LOOK);
         }
+    }
+
+    /// Shows others that this host goes on.
+    pub fn step(&self) {
+        step(self.map, self.lines);
     }
 
     /// Whether a host was passed that stood still.
@@ -181,6 +197,7 @@ impl<'a> Bakery<'a> {
     }
 }
 
+/// Shows others that this host goes on.
 fn step(map: &Mapping, lines: HostLines) {
     map.publish(lines.steps(), map.load(lines.steps()).wrapping_add(1));
 }

@@ -446,7 +446,12 @@ impl Inner {
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let _host = HostLock::of(&self.medium, self.options.boot.is_some())?;
         self.check_boot()?;
-        let mut bakery = Bakery::enter(&self.map, self.me.host.into(), &self.medium.path)?;
+        let mut bakery = Bakery::enter(
+            &self.map,
+            self.me.host.into(),
+            &self.medium.path,
+            &self.host,
+        )?;
         let (mut table, mut newest) = self.newest()?;
         if bakery.found_dead() {
             // What the host that stood still may yet write is older than this.
@@ -476,7 +481,10 @@ impl Inner {
         let own = 2 * usize::from(self.me.host);
         let copy = if newest == own { own + 1 } else { own };
         let at = self.header.table_at(copy);
-        self.map.write(at + 8, &bytes[8..]);
+        for (nth, part) in bytes[8..].chunks(4096).enumerate() {
+            self.map.write(at + 8 + 4096 * nth, part);
+            bakery.step();
+        }
         bakery.check(&self.medium.path, &self.host)?;
         self.map.write(at, &bytes[..8]);
         self.sync_file(at, bytes.len())?;

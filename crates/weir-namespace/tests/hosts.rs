@@ -370,7 +370,18 @@ fn no_change_is_lost_between_hosts() {
     let threads = names.into_iter().enumerate().map(|(nth, name)| {
         let (path, start) = (path.clone(), Arc::clone(&start));
         thread::spawn(move || {
-            let pool = Pool::open(&path, host(&name, 10 + nth as u64)).unwrap();
+            // Many stores are chances for another host.
+            let stores = AtomicU64::new(nth as u64);
+            let turns = move || {
+                if stores.fetch_add(1, Ordering::Relaxed).is_multiple_of(13) {
+                    thread::yield_now();
+                }
+            };
+            let options = Options {
+                fault: Some(Arc::new(turns)),
+                ..host(&name, 10 + nth as u64)
+            };
+            let pool = Pool::open(&path, options).unwrap();
             start.wait();
             for n in 0..12 {
                 pool.create(&format!("{name}-{n}"), &Create::of(4096))

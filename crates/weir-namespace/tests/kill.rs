@@ -154,6 +154,28 @@ fn a_kill_at_any_store_leaves_a_pool_that_recovers() {
     killed_at_every(149);
 }
 
+/// Nobody recovers between them: what one leaves half written must not make the next one write over what counts.
+#[test]
+fn kills_in_a_row_leave_a_table_that_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pool");
+    let path = path.to_str().unwrap();
+    Pool::make(path, &make(), host()).unwrap();
+    let mut state = 0x2545_f491_4f6c_dd1d;
+    for nth in 0..80 {
+        let store = drill::random(&mut state) % 90;
+        let mut command = own("kill::changer");
+        command.env("WEIR_NAMESPACE_CHANGER", format!("{path}@{store}"));
+        command.stderr(std::process::Stdio::null());
+        assert!(!command.status().unwrap().success());
+        let look = Options {
+            read_only: true,
+            ..Options::default()
+        };
+        Pool::open(path, look).unwrap_or_else(|why| panic!("kill {nth} at store {store}: {why}"));
+    }
+}
+
 #[test]
 #[ignore = "minutes; every 149th store is a sample of it"]
 fn a_kill_at_every_single_store_leaves_a_pool_that_recovers() {

@@ -150,7 +150,7 @@ fn what_was_kept_for_a_process_is_released_by_gc() {
         out.contains("released n") && out.contains("8 KiB scrubbed"),
         "{out}"
     );
-    run(&place, "a", "create pool m --size 8KiB --lease 1ms").expect(0);
+    run(&place, "a", "create pool m --size 8KiB --lease 1000s").expect(0);
     run(&place, "a", "change pool m --keep").expect(0);
     run(&place, "a", "gc pool").expect(0);
     run(&place, "a", "destroy pool m").expect(0);
