@@ -99,6 +99,8 @@ pub enum Verb {
     Persist(verbs::persist::Args),
     /// Give VMs slices of a pool of memory and take them back, scrubbed, through QEMU.
     Pool(verbs::pool::Args),
+    /// Name ranges of memory that hosts share: who owns them, who may map them, and scrub what is released.
+    Namespace(verbs::namespace::Args),
     /// Measure this machine and a simulated CXL server, and write a report.
     Tour(verbs::tour::Args),
     /// Compare published figures with ours, row by row.

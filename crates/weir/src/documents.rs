@@ -50,6 +50,7 @@ use weir_steer::tier::profile::Profile;
 use weir_trace::check::Imported;
 
 use crate::store::{RunId, RunLine};
+use crate::verbs::namespace::NamespacesDocument;
 use crate::verbs::pool::PoolDocument;
 use crate::verbs::tier::Tiered;
 
@@ -517,6 +518,7 @@ kinds! {
     Of<PersistCheck> => "weir persist check",
     Of<AppDirect> => "weir bench stream --dax",
     PoolDocument => "weir pool create, add, release, recover, status",
+    NamespacesDocument => "weir namespace",
     Of<WorkloadCost> => "weir workload run --on PLATFORM",
     Of<Imported> => "weir workload import, weir workload record",
     Of<ApplicationRun> => "weir workload run",

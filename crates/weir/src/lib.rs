@@ -117,6 +117,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Plan(args) => verbs::plan::run(&args, &context),
         Verb::Persist(args) => verbs::persist::run(&args, &context),
         Verb::Pool(args) => verbs::pool::run(&args, &context),
+        Verb::Namespace(args) => verbs::namespace::run(&args, &context),
         Verb::Tour(args) => verbs::tour::run(&args, &context),
         Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
         Verb::Runs(args) => verbs::runs::run(&args, &context, resume),

@@ -13,6 +13,7 @@ mod fuzz;
 mod insight;
 mod interplay;
 mod json_docs;
+mod namespace;
 mod persist;
 mod persist_record;
 mod place;

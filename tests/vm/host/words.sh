@@ -50,7 +50,8 @@ check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
 
 # --- guests ---
 
-# QEMU and all of a guest but its memory, nodes and processors, in the array `emulator`.
+# QEMU and all of a guest but its memory, nodes and processors, in the array `emulator`. Its kernel does nothing with CXL
+# devices, unless `guest_words` says otherwise.
 emulator_of() { # GUEST
     emulator=("$root/lib64/ld-linux-x86-64.so.2"
         --library-path "$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu"
@@ -61,7 +62,7 @@ emulator_of() { # GUEST
         -chardev "file,id=console,path=$work/$1.log" -serial chardev:console
         -chardev "pipe,id=agent,path=$work/$1" -serial chardev:agent
         -kernel "$root"/boot/vmlinuz-* -initrd "$work/image"
-        -append "console=ttyS0 quiet panic=-1 no_timer_check memhp_default_state=online_movable vm.online=online_movable vm.modules=no vm.regions=no")
+        -append "console=ttyS0 quiet panic=-1 no_timer_check memhp_default_state=online_movable vm.online=online_movable ${guest_words:-vm.modules=no vm.regions=no}")
 }
 
 # Starts a guest by a command that ends in QEMU. `awaited` waits until it can be asked.

@@ -62,12 +62,13 @@ switch() { # NAME BRIDGE
     switches=$((switches + 1)) switch_names+=" $1 "
 }
 
-# A Type-3 device of volatile memory below a bridge or a switch.
-device() { # MIB ABOVE
-    local port=cxl-rp
+# A Type-3 device of volatile memory below a bridge or a switch. Guests that name one file share its memory.
+device() { # MIB ABOVE [FILE]
+    local port=cxl-rp backend=${3:+file,mem-path=$3}
+    backend=${backend:-ram}
     [[ ${switch_names:-} == *" $2 "* ]] && port=cxl-downstream
     parts+=(-device "$port,port=$devices,bus=$2,id=port-$devices,chassis=0,slot=$((2 + devices))"
-        -object "memory-backend-ram,id=cxl-memory-$devices,share=on,size=$1M"
+        -object "memory-backend-$backend,id=cxl-memory-$devices,share=on,size=$1M"
         -device "cxl-type3,bus=port-$devices,volatile-memdev=cxl-memory-$devices,sn=0x$((devices + 1))")
     devices=$((devices + 1))
 }

@@ -10,6 +10,7 @@ pub mod fit;
 pub mod interplay;
 pub mod man;
 mod moved;
+pub mod namespace;
 pub mod parties;
 pub mod persist;
 pub mod place;

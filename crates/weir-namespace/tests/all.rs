@@ -1,0 +1,9 @@
+//! Laws first; then kills, hosts, permissions, damage, the heap, and C.
+
+mod c;
+mod damage;
+mod drill;
+mod heap;
+mod hosts;
+mod kill;
+mod laws;
