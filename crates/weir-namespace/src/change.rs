@@ -136,6 +136,7 @@ impl Pool {
                 gid: inner.user.groups.first().copied().unwrap_or(0),
                 mode: create.mode,
                 hosts: inner.mask(&create.hosts)?,
+                moving: false,
             };
             table
                 .insert(&inner.header, entry.clone())
@@ -254,7 +255,7 @@ impl Pool {
             };
             let inserted = table.insert(&inner.header, room);
             inserted.map_err(|refused| inner.refused(refused, size))?;
-            // A process that opens it while it is copied is found by that it is not this reference.
+            inner.entry_mut(table, id, name)?.moving = true;
             let hold = table.hold(&inner.header, id, true, inner.me);
             let hold = hold.map_err(|refused| inner.refused(refused, size))?;
             Ok((Resized::Moved, Some((reserved, hold))))
@@ -300,6 +301,7 @@ impl Pool {
                         offset: to.offset,
                         size: to.size,
                         generation: moved.generation + 1,
+                        moving: false,
                         ..moved.clone()
                     };
                 } else if entry.id == moved.id {
@@ -401,7 +403,7 @@ impl Inner {
         Ok(None)
     }
 
-    fn reap_handles(&self, table: &mut Table) {
+    pub fn reap_handles(&self, table: &mut Table) {
         table
             .holders
             .retain(|holder| self.is_alive(&holder.process));
@@ -464,7 +466,12 @@ impl Inner {
         table.named(name).ok_or_else(|| self.missing(name))
     }
 
-    fn entry_mut<'a>(&self, table: &'a mut Table, id: u64, name: &str) -> Result<&'a mut Entry> {
+    pub fn entry_mut<'a>(
+        &self,
+        table: &'a mut Table,
+        id: u64,
+        name: &str,
+    ) -> Result<&'a mut Entry> {
         table.of_mut(id).ok_or_else(|| self.missing(name))
     }
 
@@ -511,7 +518,7 @@ impl Inner {
         Ok(entry.id)
     }
 
-    fn check_unheld(&self, table: &Table, id: u64, name: &str) -> Result<()> {
+    pub fn check_unheld(&self, table: &Table, id: u64, name: &str) -> Result<()> {
         let who: Vec<String> = table.holders_of(id).map(|h| self.who(&h.process)).collect();
         if who.is_empty() {
             return Ok(());
