@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::error::{NamespaceError, Result};
 use crate::mapping::{Mapping, copy_checked};
-use crate::pool::{Inner, Pool};
+use crate::pool::Pool;
+use crate::shared::Inner;
 use crate::table::Table;
 
 /// Mapped bytes, of which the first ones may be a neighbour's: a device maps whole units only.
