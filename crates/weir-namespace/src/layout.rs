@@ -343,7 +343,8 @@ fn write_entry(out: &mut Vec<u8>, entry: &Entry) {
     }
     out.extend([state, life]);
     out.extend(entry.owner.to_le_bytes());
-    for number in [entry.uid, entry.gid, entry.mode, entry.hosts, 0] {
+    let moving = u32::from(entry.moving);
+    for number in [entry.uid, entry.gid, entry.mode, entry.hosts, moving] {
         out.extend(number.to_le_bytes());
     }
     write_process(out, &with);
@@ -361,7 +362,7 @@ fn read_entry(reader: &mut Reader) -> Result<Entry, String> {
     let owner = reader.u16()?;
     let (uid, gid) = (reader.u32()?, reader.u32()?);
     let (mode, hosts) = (reader.u32()?, reader.u32()?);
-    reader.u32()?;
+    let moving = reader.u32()? != 0;
     let (with, by) = (read_process(reader)?, read_process(reader)?);
     let name = reader.take::<{ NAME + 1 }>()?;
     reader.u64()?;
@@ -389,6 +390,7 @@ fn read_entry(reader: &mut Reader) -> Result<Entry, String> {
         gid,
         mode,
         hosts,
+        moving,
     })
 }
 

@@ -25,8 +25,11 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `pool` | a pool: making and opening it, its table, its hosts |
-//! | `change` | create, resize, hand over, destroy, recover |
+//! | `make`, `pool` | a pool: making it, opening it, looking at it |
+//! | `shared` | the table under its lock, hosts and their signs of life |
+//! | `change`, `resize` | create, change, hand over, destroy, resize |
+//! | `recover` | recovery and scrubbing |
+//! | `rights` | who may do what |
 //! | `namespace` | a namespace that is mapped |
 //! | `heap` | an allocator in a namespace, by offsets |
 //! | `table` | which range is whose, without memory and time |
@@ -43,17 +46,26 @@ mod heap;
 mod identity;
 mod layout;
 mod lock;
+mod make;
 mod mapping;
 mod medium;
 mod namespace;
 mod pool;
+mod recover;
+mod resize;
+mod rights;
+mod shared;
 mod table;
 
-pub use change::{Change, Create, Keep, Recovered, Resized};
+pub use change::{Change, Create, Keep};
 pub use error::{NamespaceError, Result};
 pub use heap::{Heap, HeapStats};
 pub use identity::{Process, User};
+pub use make::Make;
 pub use mapping::Fault;
 pub use namespace::Namespace;
-pub use pool::{HostSeen, Make, Options, Pool};
+pub use pool::{Options, Pool};
+pub use recover::Recovered;
+pub use resize::Resized;
+pub use shared::HostSeen;
 pub use table::{Entry, Holder, Life, State, Table};

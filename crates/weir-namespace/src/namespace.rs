@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::error::{NamespaceError, Result};
 use crate::mapping::{Mapping, copy_checked};
-use crate::pool::{Inner, Pool};
+use crate::pool::Pool;
+use crate::shared::Inner;
 use crate::table::Table;
 
 /// Mapped bytes, of which the first ones may be a neighbour's: a device maps whole units only.
@@ -48,6 +49,12 @@ impl Pool {
             }
             if !entry.permits(&inner.user, write) || write && !entry.permits(&inner.user, false) {
                 return Err(inner.permission(what, &entry));
+            }
+            if entry.moving {
+                // The mover may be dead, and its reference with it.
+                inner.reap_handles(table);
+                inner.check_unheld(table, entry.id, name)?;
+                inner.entry_mut(table, entry.id, name)?.moving = false;
             }
             let held = table.hold(&inner.header, entry.id, write, inner.me);
             let handle = held.map_err(|refused| inner.refused(refused, 0))?;

@@ -116,7 +116,7 @@ fn step(
             let name = format!("n{}-{nth}", std::process::id());
             let create = Create {
                 keep,
-                ..Create::of(unit * (1 + random(state) % 4))
+                ..Create::of(unit * (1 + random(state) % 3))
             };
             pool.create(&name, &create)?;
             let namespace = pool.map(&name, true)?;

@@ -79,7 +79,6 @@ fn a_heap_is_made_once_and_found_again() {
     let at = heap.allocate(100).unwrap();
     heap.set_root(3, at).unwrap();
     assert!(heap.set_root(8, at).is_err() && heap.root(9).is_err());
-    drop(heap);
     let heap = Heap::open(&namespace).unwrap();
     assert_eq!(heap.root(3).unwrap(), at);
     assert_eq!(heap.room(at).unwrap(), 128);

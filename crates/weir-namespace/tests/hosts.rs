@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use weir_namespace::{Change, Create, Keep, Make, NamespaceError, Options, Pool, User};
+use weir_namespace::{Change, Create, Keep, Make, NamespaceError, Options, Pool, Resized, User};
 
 fn host(name: &str, boot: u64) -> Options {
     Options {
@@ -469,8 +469,9 @@ fn memory_that_is_gone_is_an_error() {
     );
 }
 
+/// What would be stored into the old place meanwhile would be lost.
 #[test]
-fn a_namespace_that_is_opened_while_it_moves_stays_where_it_is() {
+fn a_namespace_is_not_opened_while_it_moves() {
     let (folder, a, b) = two(60_000);
     let create = Create {
         hosts: vec!["b".into()],
@@ -480,14 +481,14 @@ fn a_namespace_that_is_opened_while_it_moves_stays_where_it_is() {
     a.create("behind", &Create::of(4096)).unwrap();
     a.map("n", true).unwrap().write_at(0, b"kept").unwrap();
     drop(a);
-    let (stores, held) = (AtomicU64::new(0), Arc::new(Mutex::new(None)));
+    let (stores, refusal) = (AtomicU64::new(0), Arc::new(Mutex::new(None)));
     let fault = {
-        let held = Arc::clone(&held);
+        let (b, refusal) = (b.clone(), Arc::clone(&refusal));
         move || {
-            let moves = b.table().unwrap().entries.iter().any(|e| !e.is_live());
+            let moves = b.table().unwrap().entries.iter().any(|e| e.moving);
             // The first stores after that give the lock back; the next ones copy.
             if moves && stores.fetch_add(1, Ordering::Relaxed) == 100 {
-                *held.lock().unwrap() = Some(b.map("n", false).unwrap());
+                *refusal.lock().unwrap() = b.map("n", true).err();
             }
         }
     };
@@ -496,12 +497,13 @@ fn a_namespace_that_is_opened_while_it_moves_stays_where_it_is() {
         ..host("a", 1)
     };
     let a = Pool::open(folder.path().join("pool"), options).unwrap();
-    let refused = a.resize("n", 16384).unwrap_err();
-    assert!(matches!(refused, NamespaceError::Held { .. }), "{refused}");
-    let held = held.lock().unwrap().take().unwrap();
+    assert_eq!(a.resize("n", 16384).unwrap(), Resized::Moved);
+    let refused = refusal.lock().unwrap().take().unwrap().to_string();
+    assert!(refused.contains("in use by process"), "{refused}");
+    let held = b.map("n", false).unwrap();
     let mut bytes = [0; 4];
     held.read_at(0, &mut bytes).unwrap();
-    assert_eq!(&bytes, b"kept");
+    assert_eq!((&bytes, held.bytes()), (b"kept", 16384));
     let table = a.table().unwrap();
     assert_eq!((table.entries.len(), table.holders.len()), (2, 1));
     assert_eq!(a.first_unscrubbed().unwrap(), None);
