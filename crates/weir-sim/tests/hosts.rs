@@ -18,6 +18,8 @@ const HEADED: &str = "2xemr2s+cxl-a@switch";
 const LOGICAL: &str = "2xemr2s+cxl-a@switch@logical";
 /// The same with one host.
 const ONE: &str = "emr2s+cxl-a@switch";
+/// Beyond every cache.
+const SET: Bytes = Bytes::gib(1);
 /// Cores of a host.
 const CORES: u32 = 32;
 const OPS: [Op; 3] = [Op::Ld, Op::St, Op::NtSt];
@@ -36,7 +38,7 @@ fn waits(host: u32, tier: &str) -> Tenant {
     let core = host * CORES + CORES - 1;
     Tenant {
         name: format!("chase@{tier} of host {host}"),
-        ..chase(tier, core..core + 1, Bytes::mib(64))
+        ..chase(tier, core..core + 1, SET)
     }
 }
 
@@ -55,12 +57,12 @@ fn first_of(bed: &SimTestbed, tenants: &[Tenant], seed: u64) -> String {
         own.accesses,
         counters(&own.counters),
         counters(&seen.counters),
-        own.latency.as_ref().map(|l| (l.mean(), l.count())),
+        own.latency.as_ref().map(|l| (l.mean(), l.len())),
     )
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(8))]
+    #![proptest_config(ProptestConfig::with_cases(5))]
 
     #[test]
     fn a_host_with_an_idle_neighbour_is_a_host_alone(
@@ -155,7 +157,7 @@ fn the_cores_caches_and_memory_of_every_host_are_alike() {
         let work = Workloads::builtin().get("mcf-like").unwrap().clone();
         Tenant::running(work, vec![host * CORES], Placement::Bind(TierName::cxl(0)))
     };
-    let [here, there] = [0, 1].map(|host| steady(&bed, &[program(host)]).accesses(0));
+    let [here, there] = [0, 1].map(|host| run(&bed, &[program(host)], 30.0, 600.0, 1).accesses(0));
     assert_near("a program", there, here, 0.05);
 }
 
@@ -203,38 +205,32 @@ fn a_shared_device_gives_no_more_than_it_can_and_no_less_under_more_load() {
 
 #[test]
 fn a_host_waits_for_the_device_that_its_neighbour_fills_and_for_nothing_else() {
-    let bed = bed(HEADED);
-    let crowd = [on(1, Op::NtSt, "cxl0", 16)];
-    for (tier, least) in [("dram", 1.0), ("cxl0", 1.3)] {
-        let alone = run(&bed, &[waits(0, tier)], 20.0, 200.0, 1);
-        let beside = run(
-            &bed,
-            &[&[waits(0, tier)], &crowd[..]].concat(),
-            20.0,
-            200.0,
-            1,
+    let crowd = on(1, Op::Ld, "cxl0", 16);
+    for (expression, least) in [(HEADED, 1.0), (LOGICAL, 1.3)] {
+        let bed = bed(expression);
+        let timed = |tenants: &[Tenant]| run(&bed, tenants, 20.0, 200.0, 1);
+        let alone = timed(&[waits(0, "cxl0")]);
+        let beside = timed(&[waits(0, "cxl0"), crowd.clone()]);
+        println!(
+            "{expression}: {} ns, {} ns alone",
+            beside.ns(0),
+            alone.ns(0)
         );
-        match tier {
-            "dram" => assert_eq!(beside.ns(0), alone.ns(0)),
-            _ => assert!(
-                beside.ns(0) > least * alone.ns(0),
-                "{} {}",
-                beside.ns(0),
-                alone.ns(0)
-            ),
-        }
+        assert!(beside.ns(0) > least * alone.ns(0));
         // The tables are each host's own.
         assert!(beside.mean_level(Counter::TorOccupancyIa) < 3.0);
+        let crowded = timed(&[crowd.clone(), waits(0, "dram")]);
+        assert!(crowded.mean_level(Counter::TorOccupancyIa) > 50.0);
+        let dram = timed(&[waits(0, "dram")]).ns(0);
+        assert_eq!(timed(&[waits(0, "dram"), crowd.clone()]).ns(0), dram);
     }
-    let crowded = run(&bed, &[crowd[0].clone(), waits(0, "dram")], 20.0, 50.0, 1);
-    assert!(crowded.mean_level(Counter::TorOccupancyIa) > 50.0);
 }
 
 #[test]
 fn on_every_host_accesses_a_second_times_latency_are_those_outstanding() {
     let tenants = [0, 1].map(|host| {
         let first = host * CORES;
-        chase("cxl0", first..first + 8, Bytes::mib(64))
+        chase("cxl0", first..first + 8, SET)
     });
     let tenants = [
         tenants[0].clone(),
@@ -263,7 +259,7 @@ fn a_host_whose_tenants_end_leaves_the_device_to_the_other() {
         let end = Action::ProcessorTime {
             tenant: tenants[1].name.clone(),
             share: 0.001,
-            period: Nanos::from_millis(1.0),
+            period: Nanos::from_micros(1000.0),
         };
         machine.act(&end).unwrap();
         bandwidth
@@ -306,14 +302,21 @@ fn a_medium_behind_the_dram_of_a_shared_device_serves_all_hosts() {
     let of = |host: u32| {
         on(host, Op::Ld, "cxl0", 4).with_stream(|s| {
             s.pattern = Pattern::RandomLine;
-            s.working_set = Bytes::gib(16);
+            s.working_set = Bytes::gib(2);
         })
     };
     let alone = run(&bed, &[of(0)], 100.0, 300.0, 1);
     let both = run(&bed, &[of(0), of(1)], 100.0, 300.0, 1);
-    assert!(both.gbps(0) > 0.0 && both.gbps(1) > 0.0);
-    assert!(both.gbps(0) < 1.02 * alone.gbps(0));
-    assert!(both.count(Counter::MediumMisses) > 1.3 * alone.count(Counter::MediumMisses));
+    println!(
+        "{} GB/s alone, {} and {}",
+        alone.gbps(0),
+        both.gbps(0),
+        both.gbps(1)
+    );
+    // Its dies are busy with one host, and serve two in turn.
+    assert_near("either", both.gbps(1), both.gbps(0), 0.1);
+    assert_near("both", both.gbps(0) + both.gbps(1), alone.gbps(0), 0.2);
+    assert!(both.count(Counter::MediumMisses) > 100.0);
 }
 
 #[test]
