@@ -177,7 +177,12 @@ fn name_without_size(point: &Point) -> String {
         point.tier,
         point.op,
         point.pattern,
-        (point.threads, &point.cores, point.socket, point.affinity),
+        (
+            point.threads,
+            &point.cores,
+            (point.socket, point.host),
+            point.affinity
+        ),
         point.block_bytes,
         point.read_share.map(f64::to_bits),
         point.source,

@@ -45,6 +45,9 @@ pub struct Load {
     /// The socket of those that it does not name: 0 for the one whose DRAM is tier `dram`, 1 for the next.
     #[serde(default, skip_serializing_if = "weir_model::topology::is_first")]
     pub socket: u32,
+    /// The host of those that it does not name: 0 for the first.
+    #[serde(default, skip_serializing_if = "weir_model::topology::is_first")]
+    pub host: u32,
     /// The order in which they take the cores of both sockets, where they are on both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
@@ -88,6 +91,7 @@ impl Load {
             threads,
             cores: Vec::new(),
             socket: 0,
+            host: 0,
             affinity: None,
             working_set,
             reads: None,
@@ -125,6 +129,13 @@ impl Load {
     #[must_use]
     pub fn on_socket(mut self, socket: u32) -> Self {
         self.socket = socket;
+        self
+    }
+
+    /// The same on the cores of a host.
+    #[must_use]
+    pub fn on_host(mut self, host: u32) -> Self {
+        self.host = host;
         self
     }
 
@@ -298,21 +309,24 @@ impl PointSpec {
     }
 }
 
-/// The cores of a load among those that are not taken: the first of its socket, unless it names them.
+/// The cores of a load among those that are not taken: the first of its socket or host, unless it names them.
 fn cores_of(load: &Load, topology: &Topology, taken: &[u32]) -> Option<Vec<u32>> {
     let free = |core: &u32| !taken.contains(core);
     if load.cores.is_empty() {
         let cores = match load.affinity {
             Some(affinity) => topology.cores_by(affinity),
+            None if load.host > 0 => topology.cores_of_host(load.host).to_vec(),
             None => topology.cores_of(load.socket).to_vec(),
         };
         let cores = cores.into_iter().filter(free);
         let first: Vec<u32> = cores.take(load.threads as usize).collect();
         return (first.len() == load.threads as usize).then_some(first);
     }
-    let is_there = |core| topology.cores.contains(core) || topology.other_cores.contains(core);
     let fits = load.cores.len() == load.threads as usize
-        && load.cores.iter().all(|core| free(core) && is_there(core));
+        && load
+            .cores
+            .iter()
+            .all(|core| free(core) && topology.has_core(*core));
     fits.then(|| load.cores.clone())
 }
 
@@ -338,6 +352,7 @@ impl fmt::Display for Load {
             threads,
             cores,
             socket,
+            host,
             affinity,
             working_set,
             reads,
@@ -380,6 +395,9 @@ impl fmt::Display for Load {
         }
         if *socket > 0 {
             write!(f, ", on socket {socket}")?;
+        }
+        if *host > 0 {
+            write!(f, ", on host {host}")?;
         }
         if let Some(affinity) = affinity {
             write!(f, ", on both sockets ({affinity})")?;

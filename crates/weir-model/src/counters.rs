@@ -193,6 +193,10 @@ counters! {
     /// Lines that came with poison, since the medium could not read their page. A processor raises a machine check
     /// when a program uses one, and Linux sends it SIGBUS.
     MediumPoison = "cxl_medium_poison",
+    /// Lines that CXL devices read from their DRAM or cache for all hosts that share them, where there are several.
+    CxlDeviceReads = "cxl_device_reads",
+    /// The same of lines that hosts wrote.
+    CxlDeviceWrites = "cxl_device_writes",
     /// Read data lines that arrived over CXL (UNC_CXLCM_RxC_PACK_BUF_INSERTS.MEM_DATA).
     CxlRxMemData = "unc_cxlcm_rxc_pack_buf_inserts.mem_data",
     /// Written data lines that left over CXL (UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_DATA).

@@ -127,6 +127,9 @@ pub struct Point {
     /// The socket they are of: 0 for the one whose DRAM is tier `dram`, and absent then.
     #[serde(default, skip_serializing_if = "crate::topology::is_first")]
     pub socket: u32,
+    /// The host they are of, on a model of several: 0 for the first, and absent then.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub host: u32,
     /// In which order they took the cores of both sockets; absent where one socket has all of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub affinity: Option<Affinity>,
@@ -262,6 +265,9 @@ pub struct Beside {
     /// The socket they are on; absent for the first.
     #[serde(default, skip_serializing_if = "crate::topology::is_first")]
     pub socket: u32,
+    /// The host they are on; absent for the first.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub host: u32,
     /// Where copied lines come from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<TierName>,

@@ -15,7 +15,7 @@ use crate::units::{GbPerSec, Nanos};
 #[derive(
     Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema,
 )]
-#[schemars(extend("x-words" = {"tier": "", "op": ":", "from": ":", "socket": "@"}))]
+#[schemars(extend("x-words" = {"tier": "", "op": ":", "from": ":", "socket": "@", "host": "@host"}))]
 pub struct TierOp {
     /// The tier.
     pub tier: TierName,
@@ -27,10 +27,13 @@ pub struct TierOp {
     /// The socket that its threads are on: 0 for the one whose DRAM is tier `dram`, and absent then.
     #[serde(default, skip_serializing_if = "crate::topology::is_first")]
     pub socket: u32,
+    /// The host that its threads are on, of a model of several: 0 for the first, and absent then.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub host: u32,
 }
 
 /// `dram:nt_st`, or `dram:movdir64b:cxl0` for a copy from `cxl0`; `remote:nt_st@1` for threads on the
-/// other socket.
+/// other socket, `cxl0:nt_st@host1` for threads of the next host.
 impl fmt::Display for TierOp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut text = format!("{}:{}", self.tier, self.op);
@@ -40,6 +43,9 @@ impl fmt::Display for TierOp {
         if self.socket > 0 {
             text.push_str(&format!("@{}", self.socket));
         }
+        if self.host > 0 {
+            text.push_str(&format!("@host{}", self.host));
+        }
         f.pad(&text)
     }
 }
@@ -47,14 +53,14 @@ impl fmt::Display for TierOp {
 impl FromStr for TierOp {
     type Err = String;
 
-    /// Reads `TIER:OP` and `TIER:OP:SOURCE`, either with `@SOCKET` behind.
+    /// Reads `TIER:OP` and `TIER:OP:SOURCE`, either with `@SOCKET` or `@hostN` behind.
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
                 "`{text}` is no tenant: write TIER:OP, such as dram:ld, or TIER:OP:SOURCE for a copy"
             )
         };
-        let (text, socket) = split_socket(text)?;
+        let (text, Seat { socket, host }) = split_seat(text)?;
         let parts: Vec<&str> = text.split(':').collect();
         let (tier, op, from) = match parts[..] {
             [tier, op] => (tier, op, None),
@@ -71,23 +77,43 @@ impl FromStr for TierOp {
             op,
             from,
             socket,
+            host,
         })
     }
 }
 
-/// Takes `@SOCKET` off the end of a tenant's name; without it the tenant is on the first.
+/// Which cores a tenant has: those of a socket of the first host, or those of a host.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Seat {
+    /// The socket.
+    pub socket: u32,
+    /// The host.
+    pub host: u32,
+}
+
+/// Takes `@SOCKET` or `@hostN` off the end of a tenant's name; without it the tenant is on the first.
 ///
 /// # Errors
-/// What stands there is no socket that tenants can be on.
-pub fn split_socket(text: &str) -> Result<(&str, u32), String> {
-    match text.split_once('@') {
-        None => Ok((text, 0)),
-        Some((name, "0")) => Ok((name, 0)),
-        Some((name, "1")) => Ok((name, 1)),
-        Some((_, other)) => Err(format!(
-            "`@{other}` of `{text}` is no socket: tenants are on socket 0, whose DRAM is tier dram, or on @1"
-        )),
-    }
+/// What stands there is neither.
+pub fn split_seat(text: &str) -> Result<(&str, Seat), String> {
+    let Some((name, place)) = text.split_once('@') else {
+        return Ok((text, Seat::default()));
+    };
+    let host = place.strip_prefix("host").and_then(|n| n.parse().ok());
+    let seat = match (place, host) {
+        ("0" | "1", _) => Seat {
+            socket: u32::from(place == "1"),
+            host: 0,
+        },
+        (_, Some(host)) => Seat { socket: 0, host },
+        _ => {
+            return Err(format!(
+                "`@{place}` of `{text}` is no socket and no host: tenants are on socket 0, whose DRAM is tier dram, \
+                 on @1, or on @host1 of a model of several hosts"
+            ));
+        }
+    };
+    Ok((name, seat))
 }
 
 crate::named! {
@@ -309,6 +335,9 @@ pub struct TimedPoint {
     /// The socket of those who are timed; absent for the first.
     #[serde(default, skip_serializing_if = "crate::topology::is_first")]
     pub socket: u32,
+    /// Their host; absent for the first.
+    #[serde(default, skip_serializing_if = "crate::topology::is_first")]
+    pub host: u32,
     /// Whether the line is handed over between cores of two sockets; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
@@ -445,8 +474,13 @@ mod tests {
         assert_eq!(copy.to_string().parse(), Ok(copy));
         let beyond: TierOp = "cxl1:nt_st@1".parse().unwrap();
         assert_eq!((beyond.socket, beyond.to_string().parse()), (1, Ok(beyond)));
+        let neighbour: TierOp = "cxl0:nt_st@host3".parse().unwrap();
+        assert_eq!((neighbour.socket, neighbour.host), (0, 3));
+        assert_eq!(neighbour.to_string().parse(), Ok(neighbour));
         for text in [
             "a:ld@2",
+            "a:ld@host",
+            "a:ld@host-1",
             "a:ld@",
             "a:ld@1@1",
             "cxl0",

@@ -173,7 +173,7 @@ pub struct Observation {
     pub window: Nanos,
     /// What each tenant did, in the order in which they were started.
     pub tenants: Vec<TenantProgress>,
-    /// What the machine counted.
+    /// What the machine counted; of several hosts, on that of the first tenant, as a monitor there would.
     pub counters: CounterSet,
     /// The latency of loads from the fast tier that the machine itself timed in the window.
     pub probe: Result<Nanos, Unavailable>,
@@ -282,8 +282,8 @@ pub struct TenantProgress {
     /// The latency of each access, where the pattern times it; of a storage device, of each request from
     /// submission to completion.
     pub latency: Option<LatencyHistogram>,
-    /// What its cores counted for it alone. [`Observation::counters`] has their sum over tenants, and
-    /// the uncore's, which belongs to nobody.
+    /// What its cores counted for it alone. [`Observation::counters`] has their sum over the tenants of a
+    /// host, and the uncore's, which belongs to nobody.
     pub counters: CounterSet,
     /// Where the pages of its regions are, and what moved, for each region in which the machine can tell.
     pub regions: Vec<RegionPages>,

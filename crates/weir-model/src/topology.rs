@@ -122,9 +122,9 @@ impl std::str::FromStr for Affinity {
     }
 }
 
-/// Whether a socket is the first, whose DRAM is tier `dram`: documents leave that out.
-pub const fn is_first(socket: &u32) -> bool {
-    *socket == 0
+/// Whether a socket or a host is the first, whose DRAM is tier `dram`: documents leave that out.
+pub const fn is_first(number: &u32) -> bool {
+    *number == 0
 }
 
 /// One tier of memory.
@@ -189,6 +189,10 @@ pub struct Topology {
     /// Those of the next socket, whose DRAM is tier `remote`; empty where there is none that tenants can be put on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub other_cores: Vec<u32>,
+    /// Cores of further hosts, which share the memory behind a switch; numbered on from those of the first. Each host
+    /// has tiers of the same names. Empty where there is one host.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub other_hosts: Vec<Vec<u32>>,
     /// Core clock, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clock: Option<Gigahertz>,
@@ -222,6 +226,28 @@ impl Topology {
             1 => &self.other_cores,
             _ => &[],
         }
+    }
+
+    /// The cores of a host, 0 for the first.
+    pub fn cores_of_host(&self, host: u32) -> &[u32] {
+        match host.checked_sub(1) {
+            None => &self.cores,
+            Some(other) => (self.other_hosts.get(other as usize)).map_or(&[], Vec::as_slice),
+        }
+    }
+
+    /// The host that a core belongs to.
+    pub fn host_of(&self, core: u32) -> u32 {
+        let other = self.other_hosts.iter().position(|own| own.contains(&core));
+        other.map_or(0, |other| other as u32 + 1)
+    }
+
+    /// Cores that tenants can be put on: those of all sockets and hosts.
+    pub fn has_core(&self, core: u32) -> bool {
+        let mut own = [&self.cores, &self.other_cores]
+            .into_iter()
+            .chain(&self.other_hosts);
+        own.any(|cores| cores.contains(&core))
     }
 
     /// The cores of both sockets in the order of an affinity.

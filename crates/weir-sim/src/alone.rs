@@ -43,8 +43,8 @@ impl MemoryAlone {
             ..Params::derive(platform)?.tiers[index].config.clone()
         };
         Ok(Self {
-            shared: Shared::of(std::iter::once(&config)),
-            tier: Tier::new(config, seed),
+            shared: Shared::of(1, std::iter::once(&config)),
+            tier: Tier::new(config, 0, seed),
         })
     }
 

@@ -10,7 +10,9 @@ use weir_model::workload::Workload;
 /// Refuses requests that make no sense on this machine.
 pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
     let request = |text: String| Err(MachineError::Request(text));
-    let mut used = vec![None; topology.cores.len() + topology.other_cores.len()];
+    let hosts = topology.other_hosts.len() + 1;
+    let all = topology.cores.len() * hosts + topology.other_cores.len();
+    let mut used = vec![None; all];
     check_sockets(tenants, topology)?;
     for (i, tenant) in tenants.iter().enumerate() {
         let name = &tenant.name;
@@ -23,8 +25,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
         for &core in &tenant.cores {
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
-                    "tenant `{name}` asks for core {core}, but there are {} cores, numbered from 0",
-                    topology.cores.len() + topology.other_cores.len()
+                    "tenant `{name}` asks for core {core}, but there are {all} cores, numbered from 0"
                 ));
             };
             if let Some(other) = owner.replace(name) {
@@ -32,6 +33,12 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
                     "tenants `{other}` and `{name}` both ask for core {core}"
                 ));
             }
+        }
+        let hosts = || tenant.cores.iter().map(|&core| topology.host_of(core));
+        if hosts().min() != hosts().max() {
+            return request(format!(
+                "tenant `{name}` has cores of several hosts; a tenant is on one"
+            ));
         }
         match &tenant.work {
             Work::Stream(stream) => check_stream(tenant, stream, topology)?,
@@ -117,7 +124,9 @@ fn check_stream(tenant: &Tenant, stream: &Stream, topology: &Topology) -> Result
 
 /// Refuses devices on the ports of the first socket together with tenants on the other socket.
 fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineError> {
-    let is_beyond = |t: &Tenant| t.cores.iter().any(|c| topology.other_cores.contains(c));
+    let is_elsewhere =
+        |core: &u32| topology.other_cores.contains(core) || topology.host_of(*core) > 0;
+    let is_beyond = |t: &Tenant| t.cores.iter().any(is_elsewhere);
     let of_device = |t: &&Tenant| {
         let pattern = t.work.stream().map(|stream| stream.pattern);
         matches!(
@@ -130,8 +139,8 @@ fn check_sockets(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineE
         tenants.iter().find(|t| is_beyond(t)),
     ) {
         (Some(device), Some(beyond)) => Err(MachineError::Request(format!(
-            "tenant `{}` uses a device of the first socket; the model does not support this while tenant `{}` is \
-             on the other socket",
+            "tenant `{}` uses storage or an accelerator; the model does not support this while tenant `{}` is \
+             on another socket or host",
             device.name, beyond.name
         ))),
         _ => Ok(()),

@@ -33,10 +33,7 @@ pub fn place_threads(
         params,
         topology,
         seed,
-        pages: PageTable::new(
-            params.core.page,
-            params.tiers.iter().map(|tier| tier.capacity.lines()),
-        ),
+        pages: PageTable::new(params.core.page, &params.frames(), params.tiers.len()),
     };
     let mut threads = Vec::new();
     for (i, tenant) in tenants.iter().enumerate() {
@@ -165,6 +162,11 @@ struct TierAllocator<'a> {
 }
 
 impl TierAllocator<'_> {
+    /// The first tier of a core's host: tiers are numbered through the hosts.
+    fn first_tier(&self, core: u32) -> usize {
+        self.params.host_of(core as u16) as usize * self.params.tiers.len()
+    }
+
     /// An array of a tenant, touched first by a thread on `core`, placed as its region is.
     fn walk(
         &mut self,
@@ -181,9 +183,9 @@ impl TierAllocator<'_> {
         let weights = placement.weights(&local);
         let page = self.params.core.page;
         let walk = |regions| Walk::new(of.pattern, size, regions, page, of.reach, of.chance);
-        let walk = match self.take(tenant, &weights, size, of.number) {
+        let walk = match self.take((tenant, core), &weights, size, of.number) {
             Err(MachineError::NoMemory { .. }) if placement.spills() => {
-                let first = tier_index(&weights[0].0, self.topology)?;
+                let first = self.first_tier(core) + tier_index(&weights[0].0, self.topology)?;
                 let walk = walk(vec![Region {
                     tier: first as u8,
                     first: 0,
@@ -202,7 +204,9 @@ impl TierAllocator<'_> {
     /// their order.
     fn spill(&mut self, tenant: &Tenant, first: usize, walk: &Walk) -> Result<(), MachineError> {
         let memory = self.params.tiers.len();
-        let mut tiers = std::iter::once(first).chain((0..memory).filter(|&tier| tier != first));
+        let base = first / memory * memory;
+        let own = base..base + memory;
+        let mut tiers = std::iter::once(first).chain(own.filter(|&tier| tier != first));
         let mut tier = first;
         for page in 0..walk.pages() {
             let line = loop {
@@ -226,8 +230,10 @@ impl TierAllocator<'_> {
             _ => of_all_threads(tenant),
         };
         MachineError::NoMemory {
-            tier: self.topology.tiers[tier].name.clone(),
-            free: self.params.tiers[tier].capacity,
+            tier: self.topology.tiers[tier % self.params.tiers.len()]
+                .name
+                .clone(),
+            free: self.params.tiers[tier % self.params.tiers.len()].capacity,
             wanted: Bytes(all),
         }
     }
@@ -235,15 +241,15 @@ impl TierAllocator<'_> {
     /// Memory of `size` bytes for a thread; `number` separates regions that would have the same position.
     fn take(
         &mut self,
-        tenant: &Tenant,
+        (tenant, core): (&Tenant, u32),
         weights: &[(TierName, u32)],
         size: Bytes,
         number: u64,
     ) -> Result<Vec<Region>, MachineError> {
-        let topology = self.topology;
+        let (topology, base) = (self.topology, self.first_tier(core));
         let weights: Vec<(usize, u64)> = (weights.iter())
             .filter(|(_, weight)| *weight > 0)
-            .map(|(name, weight)| Ok((tier_index(name, topology)?, u64::from(*weight))))
+            .map(|(name, weight)| Ok((base + tier_index(name, topology)?, u64::from(*weight))))
             .collect::<Result<_, MachineError>>()?;
         let total: u64 = weights.iter().map(|w| w.1).sum();
         let mut regions = Vec::new();
@@ -291,7 +297,7 @@ impl TierAllocator<'_> {
         let io = &params.io;
         let kernel = u64::from((io.submit_lines + io.complete_lines).max(1) * depth);
         let size = Bytes((kernel + u64::from(depth) * bytes.lines()) * LINE_BYTES);
-        let regions = self.take(tenant, &[(TierName::dram(), 1)], size, number)?;
+        let regions = self.take((tenant, core), &[(TierName::dram(), 1)], size, number)?;
         let chance = rng::mix(self.seed ^ (number << 20));
         let (page, reach) = (params.core.page, params.core.tlb_reach);
         let walk = Walk::new(stream.pattern, size, regions, page, reach, chance);

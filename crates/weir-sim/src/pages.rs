@@ -16,7 +16,10 @@ use crate::line::Place;
 #[derive(Debug, Default)]
 pub struct PageTable {
     page_lines: u64,
+    /// Those of all hosts, one host after the other.
     tiers: Vec<Frames>,
+    /// Tiers of a host.
+    of_host: usize,
     regions: Vec<TenantRegion>,
     jobs: VecDeque<Job>,
     /// The page that is being copied, and how many of its lines are.
@@ -30,7 +33,7 @@ pub struct PageTable {
 pub struct Frames {
     /// The first line behind all that was handed out.
     pub next: u64,
-    /// Lines of the tier.
+    /// The line behind the last of the tier.
     pub capacity: u64,
     /// First lines of pages that moved away.
     free: Vec<u64>,
@@ -40,6 +43,8 @@ pub struct Frames {
 struct TenantRegion {
     tenant: usize,
     name: String,
+    /// The first tier of its host.
+    base: usize,
     /// The tier that is local to the core which touches it first.
     local: TierName,
     /// Its arrays, one after the other.
@@ -84,16 +89,17 @@ pub struct PageMove {
 }
 
 impl PageTable {
-    /// The memory of a machine on which nothing runs. `capacities` are of its tiers, in lines.
-    pub fn new(page: Bytes, capacities: impl Iterator<Item = u64>) -> Self {
-        let frames = |capacity| Frames {
-            next: 0,
-            capacity,
+    /// The memory of a machine on which nothing runs: the lines of its tiers, of which each host has so many.
+    pub fn new(page: Bytes, tiers: &[std::ops::Range<u64>], of_host: usize) -> Self {
+        let frames = |lines: &std::ops::Range<u64>| Frames {
+            next: lines.start,
+            capacity: lines.end,
             free: Vec::new(),
         };
         Self {
             page_lines: (page.get() / LINE_BYTES).max(1),
-            tiers: capacities.map(frames).collect(),
+            tiers: tiers.iter().map(frames).collect(),
+            of_host: of_host.max(1),
             ..Self::default()
         }
     }
@@ -115,11 +121,16 @@ impl PageTable {
 
     /// Adds an array to a region of a tenant.
     pub fn add(&mut self, tenant: usize, name: &str, local: &TierName, walk: &Walk) {
+        let on = walk
+            .pages_by_tier()
+            .first()
+            .map_or(0, |on| usize::from(on.0));
         let is_it = |r: &TenantRegion| r.tenant == tenant && r.name == name;
         let at = self.regions.iter().position(is_it).unwrap_or_else(|| {
             self.regions.push(TenantRegion {
                 tenant,
                 name: name.to_owned(),
+                base: on / self.of_host * self.of_host,
                 local: local.clone(),
                 walks: Vec::new(),
                 tiers: vec![OnTier::default(); self.tiers.len()],
@@ -149,11 +160,16 @@ impl PageTable {
         request: MoveRequest<'_>,
         topology: &Topology,
     ) -> Result<(), MachineError> {
-        let memory = self.tiers.len();
+        let memory = self.of_host;
+        let base = self
+            .regions
+            .iter()
+            .find(|r| r.tenant == tenant)
+            .map_or(0, |r| r.base);
         let number = |name: &TierName| -> Result<u8, MachineError> {
             let found = topology.tiers.iter().position(|t| t.name == *name);
             match found.ok_or_else(|| MachineError::no_such_tier(name, topology))? {
-                tier if tier < memory => Ok(tier as u8),
+                tier if tier < memory => Ok((base + tier) as u8),
                 _ => Err(MachineError::Request(format!(
                     "{name} is a storage device, which has no pages"
                 ))),
@@ -237,9 +253,11 @@ impl PageTable {
     pub fn observe(&mut self, tenant: usize, topology: &Topology) -> Vec<RegionPages> {
         let bytes = |pages: u64| Bytes(pages * self.page_lines * LINE_BYTES);
         let own = self.regions.iter_mut().filter(|r| r.tenant == tenant);
+        let of_host = self.of_host;
         let observed = |region: &mut TenantRegion| {
             let mut tiers = Vec::new();
-            for (on, tier) in region.tiers.iter_mut().zip(&topology.tiers) {
+            let own = (region.tiers.iter_mut()).skip(region.base).take(of_host);
+            for (on, tier) in own.zip(&topology.tiers) {
                 if on.resident + on.moved_in + on.moved_out > 0 {
                     tiers.push(TierPages {
                         tier: tier.name.clone(),

@@ -37,11 +37,7 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         })
         .then(|| {
             let llc = params.uncore.llc;
-            LastLevel::new(if threads.iter().any(|t| params.is_beyond(t.core)) {
-                llc.twice()
-            } else {
-                llc
-            })
+            LastLevel::new(llc.times(params.parts_with(threads.iter().map(|t| t.core))))
         })
 }
 
@@ -54,16 +50,17 @@ pub fn walk_through(
     params: &Params,
 ) -> (Vec<Thread>, Option<LastLevel>) {
     const TURN: u64 = 64;
-    let first = threads.iter().filter(|t| !params.is_beyond(t.core)).count();
-    let sockets = [first, threads.len() - first];
-    let most = sockets.map(|threads| 2 * params.uncore.llc.lines / threads.max(1) as u64);
+    let most = |part: usize| {
+        let alike = threads.iter().filter(|t| params.part_of(t.core) == part);
+        2 * params.uncore.llc.lines / alike.count().max(1) as u64
+    };
     let passes: Vec<u64> = threads
         .iter()
         .map(|t| match (&t.private, &llc) {
             _ if t.ooo.is_some() => 0,
             (Private::Tagged(_), _) => 2 * t.lines(),
             (Private::Streaming { .. }, Some(_)) => {
-                (2 * t.lines()).min(most[usize::from(params.is_beyond(t.core))])
+                (2 * t.lines()).min(most(params.part_of(t.core)))
             }
             (Private::Streaming { .. }, None) => 0,
         })

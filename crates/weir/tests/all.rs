@@ -10,6 +10,7 @@ mod experiments;
 mod explain_host;
 mod fit;
 mod fuzz;
+mod hosts;
 mod insight;
 mod interplay;
 mod json_docs;

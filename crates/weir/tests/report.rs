@@ -25,6 +25,7 @@ fn tier(name: TierName, kind: TierKind) -> Tier {
 fn section(name: &str, points: Vec<Point>) -> Section {
     let topology = Topology {
         other_cores: Vec::new(),
+        other_hosts: Vec::new(),
         processor: "a processor".into(),
         sockets: 1,
         cores: (0..8).collect(),
@@ -74,6 +75,7 @@ fn section(name: &str, points: Vec<Point>) -> Section {
 fn point(experiment: &str, op: Op, pattern: &str) -> Point {
     Point {
         socket: 0,
+        host: 0,
         affinity: None,
         experiment: experiment.into(),
         case: None,
@@ -120,6 +122,7 @@ fn company(threads: u32, pause: f64, gbps: f64) -> Beside {
         pattern: "sequential".into(),
         threads,
         socket: 0,
+        host: 0,
         read_share: 1.0,
         pause_ns: Nanos(pause),
         arrivals: Arrivals::Closed,

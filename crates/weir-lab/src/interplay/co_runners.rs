@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use weir_model::access::Op;
 use weir_model::diagnostic::{closest, did_you_mean};
-use weir_model::interplay::{TierOp, split_socket};
+use weir_model::interplay::{Seat, TierOp, split_seat};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::workload::{HOSTED, Workloads};
 
@@ -21,8 +21,8 @@ const STORAGE: [Op; 2] = [Op::RandRead, Op::RandWrite];
 pub enum CoRunners {
     /// `dram:nt_st`.
     One(TierOp),
-    /// `dram`, or `remote@1` on the other socket.
-    Tier(TierName, u32),
+    /// `dram`, `remote@1` on the other socket, or `dram@host1` on another host.
+    Tier(TierName, Seat),
     /// `dram:redis-ycsb-a`, or `dram=3+cxl0:my-program.toml`.
     Program(PlacedName),
 }
@@ -42,9 +42,9 @@ impl FromStr for CoRunners {
             };
             return text.parse().map(CoRunners::One).map_err(of_workload);
         }
-        let (text, socket) = split_socket(text)?;
+        let (text, seat) = split_seat(text)?;
         if !text.is_empty() && text.chars().all(plain) {
-            Ok(CoRunners::Tier(TierName::named(text), socket))
+            Ok(CoRunners::Tier(TierName::named(text), seat))
         } else {
             Err(format!(
                 "`{text}` is no tenant: write TIER or TIER:OP, such as dram or dram:ld"
@@ -110,10 +110,11 @@ pub fn tier_ops(topology: &Topology, named: &[CoRunners]) -> Result<Vec<TierOp>,
                 let text = format!("`{program}` is a program, and no stream of the matrix");
                 return Err(LabError::Nothing(text));
             }
-            CoRunners::Tier(name, socket) => {
+            CoRunners::Tier(name, seat) => {
                 let all: Vec<TierOp> = usual(known(topology, name)?)
                     .map(|tier_op| TierOp {
-                        socket: *socket,
+                        socket: seat.socket,
+                        host: seat.host,
                         ..tier_op
                     })
                     .collect();
@@ -150,6 +151,7 @@ pub(super) fn usual(tier: &Tier) -> impl Iterator<Item = TierOp> + use<> {
         op,
         from: None,
         socket: 0,
+        host: 0,
     })
 }
 
@@ -160,6 +162,16 @@ pub(super) fn check(topology: &Topology, tier_op: &TierOp) -> Result<(), LabErro
     let storage = tier_op.op.is_storage();
     if topology.cores_of(tier_op.socket).is_empty() {
         return cannot("this machine has no other socket that tenants can be put on".into());
+    }
+    if topology.cores_of_host(tier_op.host).is_empty() {
+        let hosts = topology.other_hosts.len() + 1;
+        return cannot(format!(
+            "this machine has {hosts} host{}; a model of two is `2xemr2s+cxl-a@switch`",
+            if hosts == 1 { "" } else { "s, numbered from 0" }
+        ));
+    }
+    if tier_op.host > 0 && storage {
+        return cannot("storage devices of other hosts are not modelled".into());
     }
     if (tier.kind == TierKind::Ssd) != storage {
         let what = if storage {

@@ -84,6 +84,7 @@ pub(super) fn tier_op(point: &Point) -> TierOp {
         op: point.op,
         from: point.source.clone(),
         socket: point.socket,
+        host: point.host,
     }
 }
 
@@ -93,6 +94,7 @@ fn co_runner(beside: &Beside) -> TierOp {
         op: beside.op,
         from: beside.source.clone(),
         socket: beside.socket,
+        host: beside.host,
     }
 }
 
@@ -124,7 +126,8 @@ impl<'a> Book<'a> {
         let same = |other: &&Measured<'_>| {
             let other = other.point;
             let alike = (&other.tier, &other.pattern) == (&point.tier, &point.pattern);
-            let same_cores = (other.socket, &other.cores) == (point.socket, &point.cores);
+            let same_cores = (other.socket, other.host, &other.cores)
+                == (point.socket, point.host, &point.cores);
             other.beside.is_none() && alike && same_cores
         };
         let solo = self.points.iter().find(same)?.point;
@@ -132,6 +135,7 @@ impl<'a> Book<'a> {
             tier: point.tier.clone(),
             pattern: point.pattern.clone(),
             socket: point.socket,
+            host: point.host,
             across: (point.cores.iter()).any(|core| self.topology.other_cores.contains(core)),
             aggressor: co_runner(beside),
             aggressor_threads: beside.threads,
@@ -248,7 +252,7 @@ impl<'a> Book<'a> {
             .find(|timed| {
                 is_chase(&timed.pattern)
                     && (&timed.tier, &timed.aggressor) == (&cell.victim.tier, &cell.aggressor)
-                    && timed.socket == cell.victim.socket
+                    && (timed.socket, timed.host) == (cell.victim.socket, cell.victim.host)
                     && timed.aggressor_threads == at.aggressor_threads
                     && timed.aggressor_pause_ns == at.aggressor_pause_ns
             })

@@ -154,13 +154,15 @@ fn check_sockets(pairs: &[(TierOp, TierOp)]) -> Result<(), LabError> {
     let mixed = |(victim, aggressor): &&(TierOp, TierOp)| {
         let both = [victim, aggressor];
         both.iter().any(|tier_op| tier_op.op.is_storage())
-            && both.iter().any(|tier_op| tier_op.socket > 0)
+            && both
+                .iter()
+                .any(|tier_op| tier_op.socket > 0 || tier_op.host > 0)
     };
     match pairs.iter().find(mixed) {
         None => Ok(()),
         Some((victim, aggressor)) => Err(LabError::Nothing(format!(
-            "`{victim}` beside `{aggressor}` cannot be: storage devices hang on socket 0, and beside \
-             tenants on the other they are not modelled"
+            "`{victim}` beside `{aggressor}` cannot be: storage devices hang on socket 0 of the first host, and beside \
+             tenants on others they are not modelled"
         ))),
     }
 }
@@ -261,7 +263,8 @@ impl Points<'_> {
         }
         let mut chase = chase(self.topology, tier)
             .timed(Timing::Each)
-            .on_socket(victim.socket);
+            .on_socket(victim.socket)
+            .on_host(victim.host);
         if let Some(set) = self.timed_set {
             chase.working_set = check_working_set(set)?;
         }
@@ -270,7 +273,7 @@ impl Points<'_> {
         let line = line.prefetch(false);
         let mut loads = vec![chase];
         if options.shared_line {
-            loads.push(line.clone().on_socket(victim.socket));
+            loads.push(line.clone().on_socket(victim.socket).on_host(victim.host));
         }
         if let (true, [one, ..], [other, ..]) = (
             options.across,
@@ -305,8 +308,9 @@ fn load(topology: &Topology, tier: &Tier, tier_op: &TierOp, threads: u32) -> Loa
         return Load::new(&tier.name, op, REQUESTS, threads, STORAGE_SET);
     }
     let set = working_set(topology, tier, threads);
-    let load =
-        Load::new(&tier.name, op, Pattern::Sequential, threads, set).on_socket(tier_op.socket);
+    let load = Load::new(&tier.name, op, Pattern::Sequential, threads, set)
+        .on_socket(tier_op.socket)
+        .on_host(tier_op.host);
     match &tier_op.from {
         Some(from) => load.reading(1, 1, from, Dataflow::Copy),
         None => load,

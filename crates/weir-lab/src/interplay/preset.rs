@@ -49,6 +49,7 @@ impl Preset {
             op,
             from: None,
             socket: 0,
+            host: 0,
         };
         let most = (topology.cores.len() / 2).clamp(1, 16) as u32;
         Ok(match self {

@@ -78,7 +78,7 @@ fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     let wait = e.irq_wait()?;
     let all = e.residency(Counter::TorOccupancyIaMiss, Counter::TorInsertsIaMiss)?;
     let waits = wait.corun - wait.solo > WAIT_MATTERS * own.solo;
-    if !(waits && own.factor()? <= FLAT) {
+    if !(waits && own.factor()? <= FLAT) || e.victim.host != e.aggressor.host {
         return None;
     }
     let mut said = e.latencies();
@@ -120,6 +120,7 @@ fn device_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     }
     let own = e.own_residency()?;
     let mut said = vec![own.told(&format!("a request to {}", e.victim.tier))];
+    said.extend(e.others_share());
     said.extend(e.latencies());
     Some((Cause::DeviceSaturation, said))
 }
@@ -296,6 +297,20 @@ impl Evidence<'_> {
 
     fn dram_gbps(&self) -> Quantity {
         Ok(self.corun.lines_gbps(Counter::CasRd)? + self.corun.lines_gbps(Counter::CasWr)?)
+    }
+
+    /// How many of the lines that shared devices serve are of other hosts than the victim's.
+    fn others_share(&self) -> Option<String> {
+        let served = self.corun.lines_gbps(Counter::CxlDeviceReads).ok()?
+            + self.corun.lines_gbps(Counter::CxlDeviceWrites).ok()?;
+        let own = self.corun.lines_gbps(Counter::CxlRxMemData).ok()?
+            + self.corun.lines_gbps(Counter::CxlTxMemData).ok()?;
+        (self.victim.host != self.aggressor.host && served > 0.0).then(|| {
+            let others = (1.0 - own / served).max(0.0) * 100.0;
+            format!(
+                "another host fills the queues of the devices: {others:.0} % of the {served:.0} GB/s that they serve are its lines"
+            )
+        })
     }
 
     /// Whose requests hold the tables, by tier.

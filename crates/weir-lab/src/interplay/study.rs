@@ -239,24 +239,34 @@ impl Outcome for Matrix {
                 true,
             ),
         ];
-        const SAME: &[&str] = &["tier", "aggressor", "pattern", "socket", "across"];
+        const SAME: &[&str] = &["tier", "aggressor", "pattern", "socket", "host", "across"];
         for (title, pattern, across) in timed {
-            for (on, socket) in [
-                ("", Only::Lacks("socket")),
-                (" on socket {socket}", Only::Has("socket")),
+            for (on, of) in [
+                ("", ""),
+                (" on socket {socket}", "socket"),
+                (" on host {host}", "host"),
             ] {
                 let apart = match across {
                     true => Only::Has("across"),
                     false => Only::Lacks("across"),
                 };
                 let title = format!("{title}{on}");
+                let only = |column| match of == column {
+                    true => Only::Has(column),
+                    false => Only::Lacks(column),
+                };
                 let view = beside(title, "latencies", col("tier").head("in"))
-                    .each(if on.is_empty() { &[] } else { &["socket"] })
                     .only(Only::Begins("pattern", pattern))
                     .only(apart)
-                    .only(socket)
+                    .only(only("socket"))
+                    .only(only("host"))
                     .only(Only::Most("aggressor_threads", SAME))
                     .only(Only::Least("aggressor_pause_ns", SAME));
+                let view = match of {
+                    "socket" => view.each(&["socket"]),
+                    "host" => view.each(&["host"]),
+                    _ => view,
+                };
                 all.push(view);
             }
         }

@@ -249,6 +249,9 @@ pub struct Loaded {
     /// Threads that load, beside the one that is timed [default: all others].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub threads: Vec<Threads>,
+    /// The host whose threads load, on a model of several [default: that of the one that is timed].
+    #[arg(long, value_name = "N", default_value_t, hide_default_value = true)]
+    pub host: u32,
     /// Pauses of each loading thread between two lines [default: a series].
     #[arg(long = "pause", value_delimiter = ',', value_name = "TIME")]
     pub pauses: Vec<Nanos>,
@@ -270,14 +273,21 @@ impl PointStudy for Loaded {
     const WORDS: &'static str = "One thread chases pointers while others draw traffic and pause less and less. A mix is reads to writes at the memory interface, where an ordinary store is one of each, and a non-temporal store (nt) a write alone.";
 
     fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
-        let most = topology.cores.len().saturating_sub(1) as u32;
-        if most == 0 {
+        let others = topology.cores_of_host(self.host).len() as u32;
+        let most = others.saturating_sub(u32::from(self.host == 0));
+        if topology.cores.len() < 2 {
             return Err(LabError::Nothing(
                 "a loaded latency needs two cores at least: one to chase, one to load".into(),
             ));
         }
         check_threads(&Threads::all(&self.threads), topology, 1)?;
         check_pauses(&self.pauses)?;
+        if topology.cores_of_host(self.host).is_empty() {
+            return Err(LabError::Nothing(format!(
+                "this machine has no host {}; a model of two is `2xemr2s+cxl-a@switch`, whose second is 1",
+                self.host
+            )));
+        }
         let quick: &[Mix] = &[Mix::Reads, Mix::temporal(1, 1)];
         let mixes = if self.quick { quick } else { &Mix::ALL };
         let mut points = Vec::new();
@@ -292,7 +302,7 @@ impl PointStudy for Loaded {
                             beyond_caches(topology, tier, threads, TIMES_CACHES_AT_RANDOM)
                         }
                     };
-                    let mut load = mix.load(&tier.name, threads, set);
+                    let mut load = mix.load(&tier.name, threads, set).on_host(self.host);
                     (load.pattern, load.arrivals) = (self.pattern.pattern(), self.arrivals);
                     let mut pauses = pauses(tier, &load, self);
                     pauses.sort_by(|a, b| b.get().total_cmp(&a.get()));

@@ -98,6 +98,7 @@ impl Toy {
         };
         Topology {
             other_cores: Vec::new(),
+            other_hosts: Vec::new(),
             processor: "toy".into(),
             sockets: 1,
             cores: (0..self.cores).collect(),

@@ -46,6 +46,7 @@ pub(super) fn topology(view: &HostView) -> Result<Topology, MachineError> {
     other_cores.retain(|core| !cores.contains(core));
     Ok(Topology {
         other_cores,
+        other_hosts: Vec::new(),
         processor: match view.processor.model.get() {
             Ok(model) => model.clone(),
             Err(_) => "a processor without a name".to_owned(),

@@ -2,11 +2,14 @@
 
 use super::assemble::Definition;
 use super::library::Library;
-use super::{Attached, Device, Host, Place, Platform, StorageDevice};
+use super::{Attached, Device, Host, Place, Platform, Ports, StorageDevice};
 use crate::diagnostic::{closest, did_you_mean, quote};
 
 /// CXL devices that one machine can have here, and storage devices.
 const MOST_DEVICES: usize = 8;
+
+/// Hosts that one machine can have here.
+const MOST_HOSTS: u32 = 8;
 
 /// Expressions longer than this are not worth reading.
 const LONGEST: usize = 512;
@@ -49,7 +52,7 @@ pub enum ComposeError {
     /// The word after `@` is not known.
     #[error(
         "`@{place}` is no place for a device; `@remote` puts it on the other socket, `@switch` behind \
-         a switch, and `@interleaved` makes several one tier"
+         a switch, `@logical` gives it one port for all hosts, and `@interleaved` makes several one tier"
     )]
     UnknownPlace {
         /// What was written.
@@ -90,11 +93,38 @@ pub enum ComposeError {
         /// The other.
         second: String,
     },
-    /// A count or a place with a host or with `none`.
-    #[error("`{term}` makes no sense: only devices take a count or a place")]
+    /// A place with a host, or a count or a place with `none`.
+    #[error(
+        "`{term}` makes no sense: only devices take a place, and only devices and hosts a count"
+    )]
     NotADevice {
         /// As written.
         term: String,
+    },
+    /// A count of zero hosts, or of more than there can be.
+    #[error("{count} hosts are asked for; a machine has 1 to {MOST_HOSTS}")]
+    Hosts {
+        /// How many.
+        count: String,
+    },
+    /// Several hosts whose slices are in sub-NUMA clusters.
+    #[error(
+        "`{host}` has sub-NUMA clusters; several hosts are modelled without them only. Name one host, or one \
+         without clusters"
+    )]
+    ClusteredHosts {
+        /// The host.
+        host: String,
+    },
+    /// `@logical` without `@switch`.
+    #[error(
+        "`{term}` is not behind a switch, which divides a port among hosts; write `{device}@switch@logical`"
+    )]
+    NoSwitch {
+        /// As written.
+        term: String,
+        /// The device.
+        device: String,
     },
     /// `none` together with devices.
     #[error("`{expression}` asks for no device and for devices")]
@@ -150,7 +180,8 @@ impl Library {
     /// The expression names one host and any number of devices, joined by `+`: `2xcxl-a` is two of
     /// them and two tiers, `2xcxl-a@interleaved` two and one tier, `cxl-a@remote` is on the other
     /// socket, `cxl-a@switch` behind a switch, `ssd-nvme4` is a storage device, and `none` leaves out
-    /// the devices that the host comes with.
+    /// the devices that the host comes with. `2xemr2s` is two hosts: each has devices of its own, but
+    /// one `cxl-a@switch` is shared, by a port for each host, or with `@switch@logical` by one port.
     ///
     /// # Errors
     /// The expression is malformed, names something unknown, or asks for what cannot be.
@@ -170,7 +201,7 @@ impl Library {
         let mut host: Option<&Host> = None;
         let mut devices: Vec<Attached> = Vec::new();
         let mut storage: Vec<StorageDevice> = Vec::new();
-        let mut none = false;
+        let (mut none, mut hosts) = (false, 1);
         for term in expression.split('+').map(str::trim) {
             if term.is_empty() {
                 return Err(empty(" next to a `+`"));
@@ -192,8 +223,9 @@ impl Library {
                 continue;
             }
             match self.get(name) {
-                Some(Definition::Host(_)) if !bare => return Err(not_a_device()),
+                Some(Definition::Host(_)) if !places.is_empty() => return Err(not_a_device()),
                 Some(Definition::Host(second)) => {
+                    hosts = number_of_hosts(count)?;
                     if let Some(first) = host.replace(second) {
                         return Err(ComposeError::TwoHosts {
                             first: first.name.clone(),
@@ -259,11 +291,17 @@ impl Library {
                 });
             }
         }
+        if hosts > 1 && host.uncore.clusters.value > 1 {
+            return Err(ComposeError::ClusteredHosts {
+                host: host.name.clone(),
+            });
+        }
         for remote in devices.iter().filter(|d| d.is_remote()) {
             check_other_socket(host, &remote.device)?;
         }
         Ok(Platform {
             name: expression.to_string(),
+            hosts,
             host: host.clone(),
             devices,
             storage,
@@ -297,12 +335,23 @@ fn count_of(count: Option<&str>) -> Result<usize, ComposeError> {
     }
 }
 
+fn number_of_hosts(count: Option<&str>) -> Result<u32, ComposeError> {
+    match count.map(str::parse) {
+        None => Ok(1),
+        Some(Ok(n)) if (1..=MOST_HOSTS).contains(&n) => Ok(n),
+        Some(_) => Err(ComposeError::Hosts {
+            count: quote(count.unwrap_or_default()),
+        }),
+    }
+}
+
 /// One device, a tier of its own.
 fn alone(device: &Device, place: Place) -> Attached {
     Attached {
         device: device.clone(),
         ways: 1,
         place,
+        ports: Ports::default(),
     }
 }
 
@@ -314,7 +363,7 @@ fn attached(
     term: &str,
 ) -> Result<Vec<Attached>, ComposeError> {
     let mut place = None;
-    let mut interleaved = false;
+    let (mut interleaved, mut ports) = (false, Ports::default());
     for word in words {
         let here = match *word {
             "local" => Place::Local,
@@ -324,13 +373,26 @@ fn attached(
                 interleaved = true;
                 continue;
             }
+            "logical" => {
+                ports = Ports::MultiLogical;
+                continue;
+            }
             word => return Err(ComposeError::UnknownPlace { place: quote(word) }),
         };
         if place.replace(here).is_some() {
             return Err(ComposeError::TwoPlaces { term: quote(term) });
         }
     }
-    let one = alone(device, place.unwrap_or(Place::Local));
+    let one = Attached {
+        ports,
+        ..alone(device, place.unwrap_or(Place::Local))
+    };
+    if ports == Ports::MultiLogical && one.place != Place::Switch {
+        return Err(ComposeError::NoSwitch {
+            term: quote(term),
+            device: device.name.clone(),
+        });
+    }
     if !interleaved {
         return Ok(vec![one; count]);
     }

@@ -68,6 +68,8 @@ pub struct Attached {
     pub ways: u32,
     /// Where they are attached.
     pub place: Place,
+    /// By which ports several hosts reach them, behind a switch.
+    pub ports: Ports,
 }
 
 impl Attached {
@@ -88,12 +90,25 @@ pub enum Place {
     Switch,
 }
 
+/// By which ports several hosts reach a device behind a switch. Every host has a range of its capacity for itself: a
+/// logical device of the CXL specification (CXL 3.0, 2.4 and 2.5).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Ports {
+    /// One for each host: a multi-headed device.
+    #[default]
+    MultiHeaded,
+    /// One for all hosts, which share its lanes: a multi-logical device (`@logical`).
+    MultiLogical,
+}
+
 /// A whole machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Platform {
     /// The expression that named it: `emr2s+cxl-a`.
     pub name: String,
-    /// The server.
+    /// Hosts, all alike: each has its own cores, caches, DRAM and devices. Devices behind a switch are shared.
+    pub hosts: u32,
+    /// The server, or one of several.
     pub host: Host,
     /// Its CXL devices, a tier each; `cxl0` is the first.
     pub devices: Vec<Attached>,

@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::key::{FileKind, Group, When};
 use super::scalar::{Parameter, Scalar};
 use super::{
-    Attached, Definition, Device, Host, Place, Platform, Provenance, Sourced, StorageDevice,
+    Attached, Definition, Device, Host, Place, Platform, Ports, Provenance, Sourced, StorageDevice,
 };
 
 /// One parameter with its value and where that comes from.
@@ -118,15 +118,15 @@ impl Attached {
     }
 
     /// The suffix of the device's name in an expression.
-    fn places(&self) -> &'static str {
-        match (self.ways > 1, self.place) {
-            (false, Place::Local) => "",
-            (false, Place::Remote) => "@remote",
-            (false, Place::Switch) => "@switch",
-            (true, Place::Local) => "@interleaved",
-            (true, Place::Remote) => "@interleaved@remote",
-            (true, Place::Switch) => "@interleaved@switch",
-        }
+    fn places(&self) -> String {
+        let interleaved = if self.ways > 1 { "@interleaved" } else { "" };
+        let place = match (self.place, self.ports) {
+            (Place::Local, _) => "",
+            (Place::Remote, _) => "@remote",
+            (Place::Switch, Ports::MultiHeaded) => "@switch",
+            (Place::Switch, Ports::MultiLogical) => "@switch@logical",
+        };
+        format!("{interleaved}{place}")
     }
 }
 
@@ -177,6 +177,9 @@ impl Platform {
                 Place::Remote => b"@remote",
                 Place::Switch => b"@switch",
             });
+            if attached.ports == Ports::MultiLogical {
+                hash.add(b"@logical");
+            }
             if attached.ways > 1 {
                 hash.add(&attached.ways.to_le_bytes());
             }
@@ -184,6 +187,10 @@ impl Platform {
         for device in &self.storage {
             hash.add_rows(&device.parameters());
             hash.add(b"@storage");
+        }
+        if self.hosts > 1 {
+            hash.add(b"@hosts");
+            hash.add(&self.hosts.to_le_bytes());
         }
         format!("{:016x}", hash.0)
     }

@@ -1,8 +1,11 @@
 //! A platform as experiments see it.
 
-use super::{Attached, Dram, Host, Place, Platform, StorageDevice};
+use super::{Attached, Dram, Host, Place, Platform, Ports, StorageDevice};
 use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
 use crate::units::Bytes;
+
+/// What ranges of hosts are whole multiples of: a block of CXL's decoders (CXL 3.0, 8.2.4.19).
+const RANGE: Bytes = Bytes::mib(256);
 
 impl Platform {
     /// Cores, caches and tiers: `dram` (and `dram1` … of other sub-NUMA clusters), then `cxl0`, `cxl1` …, then
@@ -16,12 +19,56 @@ impl Platform {
             ),
             sockets: host.sockets.value,
             cores: (0..host.core.count.value).collect(),
-            other_cores: other_cores(host),
+            other_cores: match self.hosts {
+                1 => other_cores(host),
+                _ => Vec::new(),
+            },
+            other_hosts: (1..self.hosts)
+                .map(|n| (n * host.core.count.value..(n + 1) * host.core.count.value).collect())
+                .collect(),
             clock: Some(host.core.clock.value),
             allocation: Some(host.allocation.step.value).filter(|&step| step < 1.0),
             caches: caches(host),
             tiers: self.tiers(),
             page: host.tlb.page.value,
+        }
+    }
+
+    /// Whether all hosts share the devices of a tier.
+    pub fn is_shared(&self, attached: &Attached) -> bool {
+        self.hosts > 1 && attached.place == Place::Switch
+    }
+
+    /// What one host may use of the devices of a tier: all, or an equal range of those that it shares.
+    pub fn capacity_of(&self, attached: &Attached) -> Bytes {
+        let all = attached.device.capacity.get() * u64::from(attached.ways);
+        match self.is_shared(attached) {
+            false => Bytes(all),
+            true => Bytes(all / u64::from(self.hosts) / RANGE.get() * RANGE.get()),
+        }
+    }
+
+    fn cxl_tier(&self, n: usize, attached: &Attached) -> Tier {
+        let kind = match attached.is_remote() {
+            true => TierKind::RemoteCxl,
+            false => TierKind::Cxl,
+        };
+        let shared = match (self.is_shared(attached), attached.ports) {
+            (false, _) => String::new(),
+            (true, Ports::MultiHeaded) => {
+                format!(", a range and a port for each of {} hosts", self.hosts)
+            }
+            (true, Ports::MultiLogical) => {
+                format!(", a range for each of {} hosts, one port", self.hosts)
+            }
+        };
+        Tier {
+            name: TierName::cxl(n),
+            kind,
+            node: None,
+            capacity: self.capacity_of(attached),
+            description: devices_in_words(attached) + &shared,
+            limits: Some(attached.limits(&self.host)),
         }
     }
 
@@ -44,7 +91,7 @@ impl Platform {
                 })
                 .collect::<Vec<_>>(),
         );
-        tiers.extend((self.devices.iter().enumerate()).map(|(n, a)| cxl_tier(n, a, host)));
+        tiers.extend((self.devices.iter().enumerate()).map(|(n, a)| self.cxl_tier(n, a)));
         if let Some(remote) = &host.remote {
             let far = self.host.remote_dram();
             tiers.push(Tier {
@@ -106,23 +153,6 @@ fn caches(host: &Host) -> Vec<CacheLevel> {
 fn dram_in_words(dram: &Dram) -> String {
     let grade = dram.media.name().to_uppercase();
     format!("{} x {grade}", dram.channels.value)
-}
-
-fn cxl_tier(n: usize, attached: &Attached, host: &Host) -> Tier {
-    let Attached { device, ways, .. } = attached;
-    let kind = if attached.is_remote() {
-        TierKind::RemoteCxl
-    } else {
-        TierKind::Cxl
-    };
-    Tier {
-        name: TierName::cxl(n),
-        kind,
-        node: None,
-        capacity: Bytes(device.capacity.get() * u64::from(*ways)),
-        description: devices_in_words(attached),
-        limits: Some(attached.limits(host)),
-    }
 }
 
 fn storage_tier((n, device): (usize, &StorageDevice)) -> Tier {

@@ -64,8 +64,13 @@ fn an_expression_that_names_no_machine_is_explained() {
         ("emr2s+5xcxl-a+4xcxl-b", "9 devices are asked for"),
         ("emr2s+0xcxl-a", "0 devices are asked for"),
         ("emr2s+99999999999999999999xcxl-a", "a machine has 1 to 8"),
-        ("2xemr2s", "only devices take a count or a place"),
-        ("emr2s+none@remote", "only devices take a count or a place"),
+        ("emr2s@switch", "only devices take a place"),
+        ("emr2s+none@remote", "only devices take a place"),
+        ("0xemr2s", "0 hosts are asked for; a machine has 1 to 8"),
+        ("9xemr2s+cxl-a@switch", "a machine has 1 to 8"),
+        ("2xmemo-snc4", "`memo-snc4` has sub-NUMA clusters"),
+        ("2xemr2s+cxl-a@logical", "write `cxl-a@switch@logical`"),
+        ("2xemr2s+cxl-a@remote@logical", "is not behind a switch"),
         ("emr2s+none+cxl-a", "asks for no device and for devices"),
         ("quux", "there are emr2s, eurosys24"),
     ] {
@@ -73,6 +78,51 @@ fn an_expression_that_names_no_machine_is_explained() {
         assert!(error.contains(expected), "{expression}: {error}");
     }
     assert!(library.compose(&"emr2s+".repeat(1000)).is_err());
+}
+
+#[test]
+fn hosts_have_cores_of_their_own_and_ranges_of_what_is_behind_a_switch() {
+    let one = compose("emr2s+cxl-a+cxl-b@switch").topology();
+    let platform = compose("3xemr2s+cxl-a+cxl-b@switch");
+    let topology = platform.topology();
+    let count = one.cores.len() as u32;
+    assert_eq!(topology.cores, one.cores);
+    assert!(topology.other_cores.is_empty() && one.other_hosts.is_empty());
+    for host in 0..3 {
+        let cores = topology.cores_of_host(host);
+        assert_eq!(cores.len() as u32, count);
+        assert!(
+            cores
+                .iter()
+                .all(|&core| topology.host_of(core) == host && topology.has_core(core))
+        );
+    }
+    assert!(topology.cores_of_host(3).is_empty() && !topology.has_core(3 * count));
+    let capacity = |of: &weir_model::topology::Topology, tier: usize| of.tiers[tier].capacity.get();
+    assert_eq!(
+        capacity(&topology, 1),
+        capacity(&one, 1),
+        "each host has its own"
+    );
+    let range = capacity(&topology, 2);
+    assert!(3 * range <= capacity(&one, 2) && 3 * (range + (256 << 20)) > capacity(&one, 2));
+    assert!(
+        topology.tiers[2]
+            .description
+            .contains("a port for each of 3 hosts")
+    );
+    let logical = compose("3xemr2s+cxl-a+cxl-b@switch@logical");
+    assert!(
+        logical.topology().tiers[2]
+            .description
+            .ends_with("one port")
+    );
+    let digests = [&platform, &logical, &compose("2xemr2s+cxl-a+cxl-b@switch")].map(|p| p.digest());
+    assert!(digests[0] != digests[1] && digests[0] != digests[2]);
+    assert_eq!(
+        compose("1xemr2s+cxl-a").digest(),
+        compose("emr2s+cxl-a").digest()
+    );
 }
 
 #[test]

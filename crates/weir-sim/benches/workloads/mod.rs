@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::counters::Counter;
-use weir_model::machine::Machine;
+use weir_model::machine::{Machine, TenantProgress};
 use weir_model::platform::Library;
 use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::TierName;
@@ -42,7 +42,7 @@ const fn streams(name: &'static str, parts: &'static [(Op, &'static str, Range<u
 }
 
 /// Every kind; the first is the one of the speed target.
-pub const ALL: [Workload; 8] = [
+pub const ALL: [Workload; 10] = [
     streams(
         "ld_16_dram_16_cxl",
         &[(Op::Ld, "dram", 0..16), (Op::Ld, "cxl0", 16..32)],
@@ -81,6 +81,26 @@ pub const ALL: [Workload; 8] = [
             &[(Op::Ld, "dram", 0..8), (Op::St, "cxl0", 8..16)],
         )
     },
+    // The same load on one host of two, and on both.
+    Workload {
+        platform: "2xemr2s+cxl-a@switch",
+        ..streams(
+            "ld_one_host_of_two",
+            &[(Op::Ld, "dram", 0..16), (Op::Ld, "cxl0", 16..32)],
+        )
+    },
+    Workload {
+        platform: "2xemr2s+cxl-a@switch",
+        ..streams(
+            "ld_two_hosts",
+            &[
+                (Op::Ld, "dram", 0..16),
+                (Op::Ld, "cxl0", 16..32),
+                (Op::Ld, "dram", 32..48),
+                (Op::Ld, "cxl0", 48..64),
+            ],
+        )
+    },
 ];
 
 impl Workload {
@@ -99,7 +119,8 @@ impl Workload {
     /// Lets it run on; returns the number of lines that its cores requested.
     pub fn advance(&self, machine: &mut SimMachine, window: Nanos) -> u64 {
         let seen = machine.observe(window).expect("a running machine");
-        let lines = seen.counters.get(Counter::OffcoreAllRequests);
+        let of = |tenant: &TenantProgress| tenant.counters.get(Counter::OffcoreAllRequests);
+        let lines: Result<u64, _> = seen.tenants.iter().map(of).sum();
         lines.expect("a counter of every simulated machine")
     }
 
@@ -112,6 +133,7 @@ impl Workload {
             Pattern::Sequential
         };
         let streams = self.parts.iter().map(|(op, tier, cores)| Tenant {
+            name: format!("{op}@{tier} from core {}", cores.start),
             cores: cores.clone().collect(),
             ..Tenant::on_first_cores(*op, pattern, &TierName::named(*tier), 1, Bytes::mib(256))
         });

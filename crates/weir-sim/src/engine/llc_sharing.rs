@@ -89,15 +89,15 @@ impl Engine {
         self.run_events(until);
     }
 
-    /// The socket and core complex whose last-level cache a thread uses.
-    fn cache_of(&self, thread: &Thread) -> (bool, u16) {
+    /// The socket or host and the core complex whose last-level cache a thread uses.
+    fn cache_of(&self, thread: &Thread) -> (usize, u16) {
         let complex = self.params.uncore.complex.is_some();
         let slice = if complex {
             self.params.first_slice(thread.core)
         } else {
             0
         };
-        (self.params.is_beyond(thread.core), slice)
+        (self.params.part_of(thread.core), slice)
     }
 
     /// Computes from the rates since the last time what each program finds in its last-level cache.

@@ -67,7 +67,9 @@ impl Engine {
     ) -> Self {
         let spans = threads.iter().any(|t| params.is_beyond(t.core));
         let classes = threads.iter().map(|t| Class::of(t.tenant)).collect();
-        let uncore = Uncore::new(Arc::clone(&params), classes, llc, seed, spans);
+        let last = threads.iter().map(|t| params.host_of(t.core)).max();
+        let hosts = last.unwrap_or(0) + 1;
+        let uncore = Uncore::new(Arc::clone(&params), classes, llc, seed, spans, hosts);
         let mut threads = threads;
         for thread in &mut threads {
             thread.is_plain = thread.style == Style::Stream
@@ -233,9 +235,25 @@ impl Engine {
         }
     }
 
-    /// All counts so far, and the counts of the cores of each of the first `tenants` tenants.
+    /// The host whose counters are read: that of the first tenant.
+    fn observed(&self) -> u32 {
+        let first = self.threads.first();
+        first.map_or(0, |thread| self.params.host_of(thread.core))
+    }
+
+    /// Whether a tenant is on that host.
+    fn is_observed(&self, tenant: usize) -> bool {
+        let own = self
+            .threads
+            .iter()
+            .find(|t| usize::from(t.tenant) == tenant);
+        own.is_none_or(|thread| self.params.host_of(thread.core) == self.observed())
+    }
+
+    /// All counts of the host of the first tenant so far, and the counts of the cores of each of the first `tenants`
+    /// tenants.
     pub fn counters(&self, tenants: usize) -> (CounterSet, Vec<CounterSet>) {
-        let counts = self.uncore.cores(self.now);
+        let mut counts = self.uncore.cores(self.now);
         let mut sums = vec![(CoreCounts::default(), 0); tenants];
         for (thread, counts) in self.threads.iter().zip(&counts) {
             if let Some((sum, cores)) = sums.get_mut(thread.tenant as usize) {
@@ -245,7 +263,13 @@ impl Engine {
         }
         let read = |(sum, cores): &(CoreCounts, usize)| sum.read(self.now, *cores, &self.params);
         let mut of_tenants: Vec<CounterSet> = sums.iter().map(read).collect();
-        let mut all = self.uncore.counters(self.now, &counts);
+        let host = self.observed();
+        let mut own = self
+            .threads
+            .iter()
+            .map(|t| self.params.host_of(t.core) == host);
+        counts.retain(|_| own.next().unwrap_or(true));
+        let mut all = self.uncore.counters(self.now, host, &counts);
         self.count_work(&mut all, &mut of_tenants);
         self.count_occupancy(&mut all, &mut of_tenants);
         (all, of_tenants)
@@ -289,7 +313,11 @@ impl Engine {
             }
         }
         for &counter in Tally::COUNTERS {
-            let sum: Result<u64, _> = of_tenants.iter().map(|set| set.get(counter)).sum();
+            let own = of_tenants
+                .iter()
+                .enumerate()
+                .filter(|(i, _)| self.is_observed(*i));
+            let sum: Result<u64, _> = own.map(|(_, set)| set.get(counter)).sum();
             match sum {
                 Ok(sum) => all.set(counter, sum),
                 Err(why) => all.set_unavailable(counter, why),

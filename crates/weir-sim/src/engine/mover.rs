@@ -20,27 +20,33 @@ const BATCH: u64 = 16;
 impl Engine {
     /// Has the pages of the tenants to move, of whom some are deterministic.
     pub fn set_pages(&mut self, pages: PageTable, deterministic: &[bool]) {
-        for tier in 0..self.params.tiers.len() {
-            if self.uncore.has_medium(tier) {
-                let footprints = self.footprints(&pages, tier, deterministic);
-                self.uncore.warm(tier, &footprints);
+        for memory in 0..self.uncore.number_of_memories() {
+            if self.uncore.has_medium(memory) {
+                let footprints = self.footprints(&pages, memory, deterministic);
+                self.uncore.warm(memory, &footprints);
             }
         }
         self.pages = pages;
     }
 
-    /// What tenants use of a tier.
-    fn footprints(&self, pages: &PageTable, tier: usize, deterministic: &[bool]) -> Vec<Footprint> {
+    /// What tenants use of a memory.
+    fn footprints(
+        &self,
+        pages: &PageTable,
+        memory: usize,
+        deterministic: &[bool],
+    ) -> Vec<Footprint> {
         let mut all = Vec::new();
         for (n, (tenant, walk)) in pages.walks().enumerate() {
             let threads = || (self.threads.iter()).filter(|t| usize::from(t.tenant) == tenant);
-            for (_, first, lines) in walk
+            for (tier, first, lines) in walk
                 .extents()
-                .filter(|extent| usize::from(extent.0) == tier)
+                .filter(|extent| self.uncore.memory_of(extent.0) == memory)
             {
                 let is_own = |t: &&Thread| t.walk.extents().any(|own| own.1 == first);
                 let own = threads().find(is_own);
-                let apex = threads().find_map(|t| t.ooo.as_ref()?.script().apex_at(tier, first));
+                let apex = threads()
+                    .find_map(|t| t.ooo.as_ref()?.script().apex_at(usize::from(tier), first));
                 let order = match threads().any(|t| t.ooo.is_some()) || walk.run_lines() != u64::MAX
                 {
                     true => apex.map_or(Reuse::AtRandom, |alpha| Reuse::Apex { alpha }),

@@ -6,12 +6,16 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::units::LINE_BYTES;
 
 use super::Engine;
+use crate::core::Thread;
 
 impl Engine {
-    /// Adds the occupancy of each tenant, and of all together, to their counters.
+    /// Adds the occupancy of each tenant, and of all together on the host that is observed, to their counters.
     pub(super) fn count_occupancy(&self, all: &mut CounterSet, of_tenants: &mut [CounterSet]) {
         let of: Vec<_> = (0..of_tenants.len()).map(|i| self.occupancy(i)).collect();
-        let sum = of.iter().cloned().sum::<Result<u64, Unavailable>>();
+        let own = of.iter().enumerate().filter(|(i, _)| self.is_observed(*i));
+        let sum = own
+            .map(|(_, bytes)| bytes.clone())
+            .sum::<Result<u64, Unavailable>>();
         let sets = of_tenants.iter_mut().chain([all]);
         for (set, bytes) in sets.zip(of.into_iter().chain([sum])) {
             match bytes {
@@ -40,7 +44,14 @@ impl Engine {
     }
 
     fn occupied_by_program(&self, tenant: usize) -> Result<u64, Unavailable> {
+        let host = |t: &Thread| self.params.host_of(t.core);
+        let own = self
+            .threads
+            .iter()
+            .find(|t| usize::from(t.tenant) == tenant)
+            .map(host);
         let is_alone = (self.threads.iter())
+            .filter(|t| Some(host(t)) == own)
             .all(|t| usize::from(t.tenant) == tenant && !self.params.is_beyond(t.core));
         if !is_alone || self.params.uncore.complex.is_some() {
             return Err(Unavailable::because(

@@ -2,18 +2,21 @@
 
 use std::collections::VecDeque;
 
-/// Credits of one class, and the requests that wait for one, in order.
+/// Credits of one class, and the requests of each host that wait for one, in order.
 pub struct Credits<T> {
     free: u32,
-    waiting: VecDeque<T>,
+    waiting: Vec<VecDeque<T>>,
+    /// The host whose turn is next.
+    turn: usize,
 }
 
 impl<T> Credits<T> {
-    /// This many free credits (at least one).
-    pub fn new(number: u32) -> Self {
+    /// This many free credits (at least one), which so many hosts share.
+    pub fn new(number: u32, hosts: usize) -> Self {
         Self {
             free: number.max(1),
-            waiting: VecDeque::new(),
+            waiting: (0..hosts.max(1)).map(|_| VecDeque::new()).collect(),
+            turn: 0,
         }
     }
 
@@ -25,17 +28,27 @@ impl<T> Credits<T> {
         free
     }
 
-    /// Adds a request that found no credit.
-    pub fn wait(&mut self, request: T) {
-        self.waiting.push_back(request);
+    /// Adds a request of a host that found no credit.
+    pub fn wait(&mut self, host: usize, request: T) {
+        self.waiting[host].push_back(request);
     }
 
-    /// A credit comes back. It goes to the request that has waited longest, if there is one.
+    /// A credit comes back. It goes to the request of a host that has waited longest, if there is one; hosts take
+    /// turns.
     #[inline]
     pub fn come_back(&mut self) -> Option<T> {
-        let next = self.waiting.pop_front();
-        self.free += u32::from(next.is_none());
-        next
+        for _ in 0..self.waiting.len() {
+            let next = self.waiting[self.turn].pop_front();
+            self.turn += 1;
+            if self.turn == self.waiting.len() {
+                self.turn = 0;
+            }
+            if next.is_some() {
+                return next;
+            }
+        }
+        self.free += 1;
+        None
     }
 }
 
@@ -51,7 +64,7 @@ mod tests {
             number in 1u32..20,
             comes in prop::collection::vec(any::<bool>(), 1..400),
         ) {
-            let mut credits = Credits::new(number);
+            let mut credits = Credits::new(number, 1);
             let (mut came, mut inside, mut entered) = (0, 0, Vec::new());
             for comes in comes {
                 if comes {
@@ -60,7 +73,7 @@ mod tests {
                             entered.push(came);
                             inside += 1;
                         }
-                        false => credits.wait(came),
+                        false => credits.wait(0, came),
                     }
                     came += 1;
                 } else if inside > 0 {
@@ -73,6 +86,28 @@ mod tests {
                 prop_assert_eq!(inside == number || entered.len() == came, true);
             }
             prop_assert!(entered.is_sorted());
+        }
+
+        #[test]
+        fn hosts_that_wait_take_turns_each_in_its_order(
+            number in 1u32..9,
+            waiting in prop::collection::vec(0usize..60, 1..5),
+        ) {
+            let mut credits = Credits::new(number, waiting.len());
+            (0..number).for_each(|_| assert!(credits.take()));
+            for (host, &count) in waiting.iter().enumerate() {
+                (0..count).for_each(|n| credits.wait(host, (host, n)));
+            }
+            let mut entered = vec![0; waiting.len()];
+            while let Some((host, n)) = credits.come_back() {
+                prop_assert_eq!(entered[host], n);
+                entered[host] += 1;
+                // No host that waits is more than one turn behind another.
+                for (other, &count) in waiting.iter().enumerate() {
+                    prop_assert!(entered[other] == count || entered[other] + 1 >= entered[host]);
+                }
+            }
+            prop_assert_eq!(entered, waiting);
         }
     }
 }

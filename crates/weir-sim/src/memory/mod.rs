@@ -16,5 +16,5 @@ pub use channel::ChannelConfig;
 pub use far::{FarGaps, FarLimit};
 pub use link::{Link, LinkConfig, Peers};
 pub use tier::{
-    DeviceConfig, Resumed, Sent, Shared, TailConfig, Tier, TierConfig, TierCounts, Written,
+    DeviceConfig, Resumed, Sent, Shared, Sharing, TailConfig, Tier, TierConfig, TierCounts, Written,
 };

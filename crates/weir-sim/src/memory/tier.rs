@@ -13,6 +13,7 @@ use super::far::{FarGaps, FarLimit};
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
+use crate::divide::Divisor;
 use crate::rng;
 
 /// Constants of a tier.
@@ -37,10 +38,24 @@ pub struct TierConfig {
     pub ways: u32,
     /// Consecutive lines that one device holds.
     pub stripe: u64,
+    /// How hosts share it; `None` if it is one host's.
+    pub sharing: Option<Sharing>,
     /// Channels, all equal; for several devices, those of one device.
     pub channels: u32,
     /// Constants of one channel.
     pub channel: ChannelConfig,
+}
+
+/// How hosts share the devices of a tier. Everything behind their ports is common to all: credits, the controller,
+/// buffers, DRAM. Before them every host has its own links, and of their lines a range.
+#[derive(Debug, Clone, Copy)]
+pub struct Sharing {
+    /// Hosts.
+    pub hosts: u32,
+    /// Whether a device has a port for each host.
+    pub is_multi_headed: bool,
+    /// Lines of a host's range.
+    pub range: u64,
 }
 
 /// Constants of a CXL device.
@@ -100,6 +115,8 @@ pub struct TierCounts {
     pub device_time: u64,
     /// Of devices whose DRAM is a cache, summed.
     pub media: MediaCounts,
+    /// Lines that devices read, and that were written to them, for all hosts.
+    pub served: [u64; 2],
 }
 
 /// Names the request for which a tier works, for its caller.
@@ -126,18 +143,40 @@ pub enum Sent {
     Arrives(Ps),
 }
 
-/// Links that several tiers may share.
-pub struct Shared {
+/// Links that several tiers of a host may share.
+struct HostLinks {
     socket: Option<Link>,
     upstream: Option<Link>,
 }
 
+/// Those of every host.
+pub struct Shared(Vec<HostLinks>);
+
 impl Shared {
-    /// The links that these tiers share. A machine has at most one of each.
-    pub fn of<'c>(tiers: impl Iterator<Item = &'c TierConfig> + Clone) -> Self {
-        Self {
+    /// The links that these tiers of each host share. A host has at most one of each.
+    pub fn of<'c>(hosts: u32, tiers: impl Iterator<Item = &'c TierConfig> + Clone) -> Self {
+        let links = || HostLinks {
             socket: tiers.clone().find_map(|t| t.socket_link).map(Link::new),
             upstream: tiers.clone().find_map(|t| t.upstream).map(Link::new),
+        };
+        Self((0..hosts).map(|_| links()).collect())
+    }
+
+    /// The link to the other socket of a host, if the path to a tier `leads` over it.
+    #[inline(always)]
+    fn socket(&mut self, host: usize, leads: bool) -> Option<&mut Link> {
+        match leads {
+            true => self.0.get_mut(host)?.socket.as_mut(),
+            false => None,
+        }
+    }
+
+    /// The upstream link of a host's switch, if the path to a tier `leads` over it.
+    #[inline(always)]
+    fn upstream(&mut self, host: usize, leads: bool) -> Option<&mut Link> {
+        match leads {
+            true => self.0.get_mut(host)?.upstream.as_mut(),
+            false => None,
         }
     }
 }
@@ -152,6 +191,7 @@ struct Waiting {
 
 /// A line in the write buffer of its device, which waits for an entry of its channel's write queue.
 struct Buffered {
+    head: usize,
     within: u64,
     since: Ps,
 }
@@ -178,12 +218,21 @@ pub struct Tier {
     interleave: Interleave,
     seed: u64,
     reads: u64,
-    counts: TierCounts,
+    /// The host whose it is, or the first that shares it.
+    host: usize,
+    /// Lines of a host's range; `None` if it is one host's.
+    range: Option<Divisor>,
+    /// Of each host's links, from the first host on that it serves.
+    counts: Vec<TierCounts>,
 }
 
 impl Tier {
-    /// An idle tier.
-    pub fn new(config: TierConfig, seed: u64) -> Self {
+    /// An idle tier of a host; if hosts share it, of the first and all others.
+    pub fn new(config: TierConfig, host: u32, seed: u64) -> Self {
+        let sharing = config.sharing;
+        let hosts = sharing.map_or(1, |sharing| sharing.hosts as usize);
+        let is_multi_headed = sharing.is_some_and(|sharing| sharing.is_multi_headed);
+        let ports = if is_multi_headed { hosts } else { 1 };
         let number = config.channels * config.ways;
         let channels = (0..number)
             .map(|n| Channel::new(config.channel.clone(), rng::unit(seed, u64::from(n))))
@@ -199,7 +248,7 @@ impl Tier {
             stripes: Stripes::new(config.ways, config.stripe),
             devices: (0..config.ways)
                 .filter_map(|way| Some((config.device.as_ref()?, rng::mix(seed ^ u64::from(way)))))
-                .map(|(config, seed)| Device::new(config, seed))
+                .map(|(config, seed)| Device::new(config, ports, hosts, seed))
                 .collect(),
             channels,
             buffers: (0..number).map(|_| VecDeque::new()).collect(),
@@ -207,7 +256,9 @@ impl Tier {
             interleave: Interleave::over(config.channels),
             seed: rng::mix(seed),
             reads: 0,
-            counts: TierCounts::default(),
+            host: host as usize,
+            range: sharing.map(|sharing| Divisor::new(sharing.range)),
+            counts: vec![TierCounts::default(); hosts],
             config,
         }
     }
@@ -222,9 +273,19 @@ impl Tier {
         self.has_hops
     }
 
-    /// What was counted so far.
-    pub fn counts(&self) -> TierCounts {
-        let mut counts = self.counts;
+    /// Which of the hosts that it serves a line belongs to.
+    #[inline(always)]
+    fn head_of(&self, line: u64) -> usize {
+        match self.range {
+            None => 0,
+            Some(range) => (range.div_rem(line).0 as usize).min(self.counts.len() - 1),
+        }
+    }
+
+    /// What was counted so far on a host's links, and in the DRAM and devices for all hosts.
+    pub fn counts(&self, host: u32) -> TierCounts {
+        let head = (host as usize).saturating_sub(self.host);
+        let mut counts = self.counts.get(head).copied().unwrap_or_default();
         for channel in &self.channels {
             let c = channel.counts();
             counts.dram.reads += c.reads;
@@ -232,6 +293,10 @@ impl Tier {
             counts.dram.activations += c.activations;
             counts.dram.read_queue_time += c.read_queue_time;
             counts.dram.write_queue_time += c.write_queue_time;
+        }
+        for device in &self.devices {
+            counts.served[0] += device.served[0];
+            counts.served[1] += device.served[1];
         }
         for backing in self.devices.iter().filter_map(|d| d.backing.as_ref()) {
             counts.media.add(&backing.counts());
@@ -265,7 +330,7 @@ impl Tier {
             let channel = &mut self.channels[channel as usize];
             return Some(channel.read(within, now + self.config.way_out) + self.config.way_back);
         }
-        let at = self.send_request(now, shared);
+        let at = self.send_request(line, now, shared);
         if self.devices.is_empty() {
             return Some(self.read_dram(line, own, at, shared));
         }
@@ -276,24 +341,24 @@ impl Tier {
     #[inline(never)]
     fn read_behind(&mut self, ticket: Ticket, line: u64, at: Ps) -> Option<Ps> {
         let (way, ..) = self.locate(line);
-        let reads = &mut self.devices[way].reads;
-        if reads.take() {
+        if self.devices[way].reads.take() {
             return self.read_device(ticket, line, at);
         }
-        reads.wait(Waiting { ticket, line, at });
+        let head = self.head_of(line);
+        (self.devices[way].reads).wait(head, Waiting { ticket, line, at });
         None
     }
 
     /// The same for a line that a copy reads, which needs no credit.
     pub fn read_at_once(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
-        let at = self.send_request(now, shared);
+        let at = self.send_request(line, now, shared);
         match self.devices.is_empty() {
             true => self.read_dram(line, false, at, shared),
             false => {
                 let (_, ready) = self.ask_device(line, at);
                 let data = self.answer(line, at, ready);
                 match self.has_hops {
-                    true => self.bring_home(data, shared),
+                    true => self.bring_home(line, data, shared),
                     false => data,
                 }
             }
@@ -303,12 +368,12 @@ impl Tier {
     /// A request without data leaves the home agent; returns when it comes to its DRAM, or to the link of its
     /// device.
     #[inline(always)]
-    fn send_request(&self, now: Ps, shared: &mut Shared) -> Ps {
-        let mut at = now + self.config.way_out;
-        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
+    fn send_request(&self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        let (mut at, head) = (now + self.config.way_out, self.head_of(line));
+        if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
             at = link.send_request(at);
         }
-        if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+        if let Some(link) = shared.upstream(self.host + head, self.config.upstream.is_some()) {
             at = link.send_request(at);
         }
         at
@@ -320,8 +385,8 @@ impl Tier {
         let channel = &mut self.channels[number];
         let data = channel.read(within, at);
         if self.config.socket_link.is_some() {
-            self.counts.lines_in += 1;
-            self.counts.requests_out += 1;
+            self.counts[0].lines_in += 1;
+            self.counts[0].requests_out += 1;
         }
         if own {
             // The home socket records in DRAM, together with the line, that this socket may modify it. The
@@ -332,7 +397,7 @@ impl Tier {
                 channel.write(within, data);
             }
         }
-        self.bring_home(data, shared)
+        self.bring_home(line, data, shared)
     }
 
     /// Reads a line of a device for a request that has a credit and is at its link. `None` if it waits for a medium.
@@ -350,10 +415,13 @@ impl Tier {
     fn ask_device(&mut self, line: u64, sent: Ps) -> (usize, Ps) {
         let (way, ..) = self.locate(line);
         self.reads += 1;
-        self.counts.requests_out += 1;
-        self.counts.lines_in += 1;
+        let head = self.head_of(line);
+        let counts = &mut self.counts[head];
+        counts.requests_out += 1;
+        counts.lines_in += 1;
         let d = &mut self.devices[way];
-        let mut ready = d.link.send_request(sent) + d.config.pass;
+        d.served[0] += 1;
+        let mut ready = d.link(head).send_request(sent) + d.config.pass;
         if d.config.gap > 0 {
             ready = ready.max(d.next_read);
             d.next_read = ready + d.config.gap;
@@ -367,12 +435,14 @@ impl Tier {
     fn answer(&mut self, line: u64, sent: Ps, ready: Ps) -> Ps {
         let (way, number, within) = self.locate(line);
         let done = self.channels[number].read(within, ready);
-        let d = &mut self.devices[way];
+        let d = &self.devices[way];
         // A long read delays only its own answer: the device serves other requests in the meantime.
         let tail = d.config.tail;
         let tail = tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
-        let back = d.link.return_line(done + d.config.pass) + tail;
-        self.counts.device_time += back - sent;
+        let pass = d.config.pass;
+        let head = self.head_of(line);
+        let back = self.devices[way].link(head).return_line(done + pass) + tail;
+        self.counts[head].device_time += back - sent;
         match self.has_hops {
             true => back,
             false => back + self.config.way_back,
@@ -380,11 +450,12 @@ impl Tier {
     }
 
     /// When the home agent has a line that left its DRAM, or the link of its device.
-    pub fn bring_home(&mut self, mut data: Ps, shared: &mut Shared) -> Ps {
-        if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+    pub fn bring_home(&mut self, line: u64, mut data: Ps, shared: &mut Shared) -> Ps {
+        let head = self.head_of(line);
+        if let Some(link) = shared.upstream(self.host + head, self.config.upstream.is_some()) {
             data = link.return_line(data);
         }
-        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
+        if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
             data = link.return_line(self.far.pass(false, data));
         }
         data + self.config.way_back
@@ -409,7 +480,7 @@ impl Tier {
         };
         let at = next.at.max(now.saturating_sub(since));
         let sent = match is_write {
-            true => Sent::Arrives(self.send_to_device(way, at)),
+            true => Sent::Arrives(self.send_to_device(way, next.line, at)),
             false => Sent::Data(self.read_device(next.ticket, next.line, at)?),
         };
         Some((next.ticket, sent))
@@ -422,23 +493,25 @@ impl Tier {
     }
 
     /// A written line leaves the home agent; returns when it comes to its DRAM, or to the link of its device.
-    fn send_data(&mut self, now: Ps, shared: &mut Shared) -> Ps {
+    fn send_data(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+        let head = self.head_of(line);
         let mut at = self.far.pass(true, now) + self.config.way_out;
-        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
+        if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
             at = link.send_line(at);
         }
-        if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+        if let Some(link) = shared.upstream(self.host + head, self.config.upstream.is_some()) {
             at = link.send_line(at);
         }
         let has_link = self.has_credits() || self.config.socket_link.is_some();
-        self.counts.lines_out += u64::from(has_link);
+        self.counts[head].lines_out += u64::from(has_link);
         at
     }
 
     /// Sends a line over the link of its device.
-    fn send_to_device(&mut self, way: usize, at: Ps) -> Ps {
-        let arrives = self.devices[way].send_line(at);
-        self.counts.device_time += arrives - at;
+    fn send_to_device(&mut self, way: usize, line: u64, at: Ps) -> Ps {
+        let head = self.head_of(line);
+        let arrives = self.devices[way].send_line(head, at);
+        self.counts[head].device_time += arrives - at;
         arrives
     }
 
@@ -446,34 +519,35 @@ impl Tier {
     /// is in the write queue of a DRAM channel or, for a device, when the device's completion is back.
     #[inline]
     pub fn write(&mut self, ticket: Ticket, line: u64, now: Ps, shared: &mut Shared) -> Written {
-        let at = self.send_data(now, shared);
+        let at = self.send_data(line, now, shared);
         let (way, number, within) = self.locate(line);
         let Some(d) = self.devices.get_mut(way) else {
             let entered = self.channels[number].write(within, at);
             return Written::Queued {
-                done: self.completed(entered, shared),
+                done: self.completed(line, entered, shared),
                 waited: entered > at,
             };
         };
         if d.writes.take() {
-            return Written::Arrives(self.send_to_device(way, at));
+            return Written::Arrives(self.send_to_device(way, line, at));
         }
-        d.writes.wait(Waiting { ticket, line, at });
+        let head = self.head_of(line);
+        (self.devices[way].writes).wait(head, Waiting { ticket, line, at });
         Written::Waits
     }
 
     /// The same for a line that a copy writes, which needs no credit.
     pub fn write_at_once(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
-        let mut at = self.send_data(now, shared);
+        let mut at = self.send_data(line, now, shared);
         let (way, number, within) = self.locate(line);
         if self.has_credits() {
-            at = self.send_to_device(way, at);
+            at = self.send_to_device(way, line, at);
         }
         if self.devices.get(way).is_some_and(|d| d.backing.is_some()) {
             self.is_written(way, line);
         }
         let entered = self.channels[number].write(within, at);
-        self.completed_from(way, entered, shared)
+        self.completed_from(way, line, entered, shared)
     }
 
     /// A written line has come to its device at `now`. Returns when the home agent knows that it is safe;
@@ -486,6 +560,7 @@ impl Tier {
         shared: &mut Shared,
     ) -> Option<Ps> {
         let (way, number, within) = self.locate(line);
+        let head = self.head_of(line);
         let d = &mut self.devices[way];
         if d.buffered == d.config.write_buffer {
             d.unbuffered.push_back((ticket, line, now));
@@ -493,7 +568,7 @@ impl Tier {
         }
         if d.backing.is_some() && !self.look(way, line, Waiter::Write { line, since: now }, now) {
             self.devices[way].buffered += 1;
-            return Some(self.completed_from(way, now, shared));
+            return Some(self.completed_from(way, line, now, shared));
         }
         let waiting = &mut self.buffers[number];
         let channel = &mut self.channels[number];
@@ -503,11 +578,14 @@ impl Tier {
             if waiting.is_empty() {
                 self.due.push((number as u32, channel.next_room()));
             }
-            let since = now;
-            waiting.push_back(Buffered { within, since });
+            waiting.push_back(Buffered {
+                head,
+                within,
+                since: now,
+            });
             self.devices[way].buffered += 1;
         }
-        Some(self.completed_from(way, now, shared))
+        Some(self.completed_from(way, line, now, shared))
     }
 
     /// Lets lines of the write buffer enter their channel's write queue, as long as it has room at `now`.
@@ -525,14 +603,15 @@ impl Tier {
             let next = self.buffers[channel].pop_front()?;
             let is_turn = self.channels[channel].enter(next.within, now);
             // Events of one bucket of the wheel come in any order.
-            self.counts.device_time += now.saturating_sub(next.since);
+            self.counts[next.head].device_time += now.saturating_sub(next.since);
             self.devices[way].buffered -= 1;
             if is_turn {
                 self.go_on_writing(channel, way, now);
             }
             let d = &mut self.devices[way];
             if let Some((ticket, line, since)) = d.unbuffered.pop_front() {
-                self.counts.device_time += now.saturating_sub(since);
+                let head = self.head_of(line);
+                self.counts[head].device_time += now.saturating_sub(since);
                 if let Some(done) = self.arrive(ticket, line, now, shared) {
                     return Some((ticket, done));
                 }
@@ -550,7 +629,7 @@ impl Tier {
                 return;
             };
             let at = self.channels[number].write(next.within, now);
-            self.counts.device_time += at.saturating_sub(next.since);
+            self.counts[next.head].device_time += at.saturating_sub(next.since);
             self.devices[way].buffered -= 1;
         }
     }
@@ -564,27 +643,24 @@ impl Tier {
 
     /// When the home agent knows of a line that entered its channel's write queue at `at`.
     #[inline]
-    fn completed(&self, mut at: Ps, shared: &mut Shared) -> Ps {
-        if let Some(link) = crossed(&mut shared.socket, self.config.socket_link.is_some()) {
+    fn completed(&self, line: u64, mut at: Ps, shared: &mut Shared) -> Ps {
+        let head = self.head_of(line);
+        if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
             at = link.return_completion(at);
         }
         at + self.config.way_back
     }
 
     /// The same for a line that its device has at `at`.
-    fn completed_from(&mut self, way: usize, mut at: Ps, shared: &mut Shared) -> Ps {
+    fn completed_from(&mut self, way: usize, line: u64, mut at: Ps, shared: &mut Shared) -> Ps {
+        let head = self.head_of(line);
         if let Some(d) = self.devices.get_mut(way) {
-            at = d.link.return_completion(at + d.config.pass);
-            if let Some(link) = crossed(&mut shared.upstream, self.config.upstream.is_some()) {
+            let pass = d.config.pass;
+            at = d.link(head).return_completion(at + pass);
+            if let Some(link) = shared.upstream(self.host + head, self.config.upstream.is_some()) {
                 at = link.return_completion(at);
             }
         }
-        self.completed(at, shared)
+        self.completed(line, at, shared)
     }
-}
-
-/// The shared link on the path to a tier, if there is one.
-#[inline(always)]
-fn crossed(link: &mut Option<Link>, leads_over: bool) -> Option<&mut Link> {
-    link.as_mut().filter(|_| leads_over)
 }

@@ -62,13 +62,13 @@ impl Mesh {
         }
     }
 
-    /// Two sockets, each with such a mesh. The numbers of cores and slices continue on the second socket.
-    /// Delays are known within a socket only.
-    pub fn twice(mut self) -> Self {
-        // The slices of the second socket start at `slices`; the table has one row more than its cores.
-        let mut second = vec![0; self.slices];
-        second.extend_from_slice(&self.delays);
-        self.delays.extend(second);
+    /// So many sockets or hosts, each with such a mesh. The numbers of cores and slices continue on the next.
+    /// Delays are known within one of them only.
+    pub fn times(mut self, parts: u32) -> Self {
+        // The slices of the second part start at `slices`; the table has one row more than its cores.
+        let mut next = vec![0; self.slices];
+        next.extend_from_slice(&self.delays);
+        (1..parts).for_each(|_| self.delays.extend_from_slice(&next));
         self
     }
 

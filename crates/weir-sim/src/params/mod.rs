@@ -5,7 +5,7 @@
 //! mesh, row activation, data bus, link), and the time of a line on a bus whose scheduler loses a share of
 //! the standard's peak. No result with two tenants is an input.
 
-use weir_model::platform::{BandwidthAllocation, Host, Platform, Sourced};
+use weir_model::platform::{BandwidthAllocation, Host, Platform, Ports, Sourced};
 use weir_model::units::{Bytes, GbPerSec, Gigahertz, LINE_BYTES, Nanos};
 
 mod backing;
@@ -20,7 +20,7 @@ pub use sockets::SocketParams;
 pub use storage::{DriveParams, IoParams};
 
 use crate::clock::{Ps, ps};
-use crate::memory::{BackingConfig, LinkConfig, TierConfig};
+use crate::memory::{BackingConfig, LinkConfig, Sharing, TierConfig};
 
 /// Why a platform cannot be simulated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -52,7 +52,23 @@ pub enum SimError {
         /// What sets the limit.
         of: String,
     },
+    /// More tiers of all hosts than queues are followed for.
+    #[error(
+        "{hosts} hosts with {tiers} tiers of memory each are {all}; at most {MOST_TIERS} are simulated. Name fewer \
+         hosts or devices"
+    )]
+    TooManyTiers {
+        /// Hosts.
+        hosts: u32,
+        /// Tiers of each.
+        tiers: usize,
+        /// Both multiplied.
+        all: usize,
+    },
 }
+
+/// Tiers of all hosts: one bit each says whether prefetches from it are throttled.
+const MOST_TIERS: usize = 32;
 
 /// Constants of the cores.
 #[derive(Debug, Clone)]
@@ -162,11 +178,11 @@ impl LlcConfig {
         }
     }
 
-    /// The cache of two sockets, each of which has its own.
-    pub fn twice(self) -> Self {
+    /// The cache of so many sockets or hosts, each of which has its own.
+    pub fn times(self, parts: u32) -> Self {
         Self {
-            lines: 2 * self.lines,
-            complexes: 2,
+            lines: u64::from(parts) * self.lines,
+            complexes: parts * self.complexes,
             ..self
         }
     }
@@ -266,6 +282,7 @@ pub struct TierParams {
     /// Slices over which its lines are spread, and the first of them.
     pub slices: u32,
     pub first_slice: u32,
+    /// What one host may use.
     pub capacity: Bytes,
     /// Requests that its queues and the path to them hold; while this many requests wait, nothing is
     /// prefetched from it. Devices have no such limit: only their credits limit them.
@@ -280,7 +297,9 @@ pub struct Params {
     pub uncore: UncoreParams,
     /// Present if the processor has one.
     pub accelerator: Option<AcceleratorParams>,
-    /// In the order of the topology's tiers, without storage.
+    /// Hosts, all alike.
+    pub hosts: u32,
+    /// Of each host, in the order of the topology's tiers, without storage.
     pub tiers: Vec<TierParams>,
     /// Storage devices, in the order of their tiers.
     pub drives: Vec<DriveParams>,
@@ -329,8 +348,15 @@ impl Params {
             ..dram.clone()
         };
         let mut tiers: Vec<TierParams> = (0..uncore.llc.cluster_tiers).map(of_cluster).collect();
-        for device in &platform.devices {
-            tiers.push(path.device(device, host)?);
+        for attached in &platform.devices {
+            let mut tier = path.device(attached, host)?;
+            tier.capacity = platform.capacity_of(attached);
+            tier.config.sharing = platform.is_shared(attached).then(|| Sharing {
+                hosts: platform.hosts,
+                is_multi_headed: attached.ports == Ports::MultiHeaded,
+                range: tier.capacity.lines(),
+            });
+            tiers.push(tier);
         }
         if let Some(tier) = path.remote(host)? {
             tiers.push(tier);
@@ -339,6 +365,14 @@ impl Params {
             true => None,
             false => path.sockets(platform, &tiers)?,
         };
+        let all = tiers.len() * platform.hosts as usize;
+        if all > MOST_TIERS && platform.hosts > 1 {
+            return Err(SimError::TooManyTiers {
+                hosts: platform.hosts,
+                tiers: tiers.len(),
+                all,
+            });
+        }
         let dram_clock_ghz = host.dram.media.timing().rate.get() / 2.0;
         let drives = (platform.storage.iter())
             .map(|device| storage::drive_params(device, host, &uncore))
@@ -349,6 +383,7 @@ impl Params {
             core,
             uncore: uncore.at(host.uncore.running_clock()),
             accelerator: accelerator_params(host),
+            hosts: platform.hosts,
             tiers,
             sockets,
             dram_clock_ghz,
@@ -360,6 +395,40 @@ impl Params {
     /// Whether a core is on the other socket.
     pub fn is_beyond(&self, core: u16) -> bool {
         self.sockets.is_some() && u32::from(core) >= self.core.count
+    }
+
+    /// The lines of each tier that a host may use, of all hosts in order: of a tier that they share, each host's range.
+    pub fn frames(&self) -> Vec<std::ops::Range<u64>> {
+        let of = |host: u64, tier: &TierParams| {
+            let lines = tier.capacity.lines();
+            let first = tier
+                .config
+                .sharing
+                .map_or(0, |sharing| host * sharing.range);
+            first..first + lines
+        };
+        let hosts = 0..u64::from(self.hosts);
+        hosts
+            .flat_map(|host| self.tiers.iter().map(move |tier| of(host, tier)))
+            .collect()
+    }
+
+    /// The host of a core.
+    pub fn host_of(&self, core: u16) -> u32 {
+        match self.hosts {
+            1 => 0,
+            _ => u32::from(core) / self.core.count.max(1),
+        }
+    }
+
+    /// The socket or host of a core: what has a last-level cache of its own.
+    pub fn part_of(&self, core: u16) -> usize {
+        self.host_of(core) as usize + usize::from(self.is_beyond(core))
+    }
+
+    /// The sockets or hosts up to the last of these cores.
+    pub fn parts_with(&self, cores: impl Iterator<Item = u16>) -> u32 {
+        cores.map(|core| self.part_of(core)).max().unwrap_or(0) as u32 + 1
     }
 
     /// The tier of the DRAM of a core's own sub-NUMA cluster, if it is another than the first.
@@ -375,6 +444,11 @@ impl Params {
     /// The first slice that requests of a core may use: the first of its socket, or the only one of its
     /// complex.
     pub fn first_slice(&self, core: u16) -> u16 {
+        if self.hosts > 1 {
+            let (host, count) = (self.host_of(core) as u16, self.core.count as u16);
+            let of_host = self.uncore.complex_of(core - host * count);
+            return host * self.uncore.slices as u16 + of_host;
+        }
         match self.uncore.complex {
             Some(_) => self.uncore.complex_of(core),
             None if u32::from(core) >= self.core.count => self.uncore.slices as u16,

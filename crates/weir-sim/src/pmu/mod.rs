@@ -90,40 +90,54 @@ impl Level {
     }
 }
 
-/// All counters of a machine since it started.
+/// Counters of the uncore of a host since it started.
 #[derive(Debug, Clone, Default)]
-pub struct Pmu {
+pub struct HostCounts {
     /// Entries of all ToRs, by class.
-    pub tor: [Level; TorClass::COUNT],
+    tor: [Level; TorClass::COUNT],
     /// Entries of all ingress queues.
     pub irq: Level,
     /// Requests that found it full.
     pub irq_rejected: u64,
+}
+
+/// All counters of a machine since it started.
+#[derive(Debug, Clone, Default)]
+pub struct Pmu {
+    /// Those of each host.
+    hosts: Vec<HostCounts>,
     /// Counters of the cores, one set for each thread.
     pub cores: Vec<CoreCounts>,
 }
 
 impl Pmu {
-    /// All counters at zero, for this number of threads.
-    pub fn new(threads: usize) -> Self {
+    /// All counters at zero, for this number of hosts and threads.
+    pub fn new(hosts: u32, threads: usize) -> Self {
         Self {
+            hosts: vec![HostCounts::default(); hosts as usize],
             cores: vec![CoreCounts::default(); threads],
-            ..Self::default()
         }
     }
 
-    /// The occupancy of a class.
-    #[inline]
-    pub fn tor(&mut self, class: TorClass) -> &mut Level {
-        &mut self.tor[class as usize]
+    /// The counters of a host's uncore.
+    #[inline(always)]
+    pub fn of(&mut self, host: u8) -> &mut HostCounts {
+        &mut self.hosts[usize::from(host)]
     }
 
-    /// The counters at `now` as hardware would show them: those of all `cores`, and those of the uncore. If
+    /// The occupancy of a class of requests of a host.
+    #[inline(always)]
+    pub fn tor(&mut self, host: u8, class: TorClass) -> &mut Level {
+        &mut self.hosts[usize::from(host)].tor[class as usize]
+    }
+
+    /// The counters of a host at `now` as hardware would show them: those of its `cores`, and those of the uncore. If
     /// the cores of both sockets have work, the counters of both are added; `crossed` is the number of lines
     /// that crossed between them.
     pub fn read(
         &self,
         now: Ps,
+        host: u32,
         cores: &[CoreCounts],
         tiers: &[TierCounts],
         crossed: Option<[u64; 2]>,
@@ -131,7 +145,9 @@ impl Pmu {
     ) -> CounterSet {
         let uncore_cycles = |ps: u64| (ps as f64 / 1e3 * p.uncore.clock_ghz) as u64;
         let dram_cycles = |ps: u64| (ps as f64 / 1e3 * p.dram_clock_ghz) as u64;
-        let [hit, io, _, ddr, cxl, remote, evict] = &self.tor;
+        let none = HostCounts::default();
+        let own = self.hosts.get(host as usize).unwrap_or(&none);
+        let [hit, io, _, ddr, cxl, remote, evict] = &own.tor;
         let inserts = [hit, ddr, cxl, remote].map(|l| l.arrivals());
         let areas = [hit, ddr, cxl, remote].map(|l| l.area(now));
         let mut all = CoreCounts::default();
@@ -143,10 +159,10 @@ impl Pmu {
         // Every request with a ToR entry came through an ingress queue. Requests of the other socket have a
         // queue of their own.
         let others = io.arrivals() + evict.arrivals();
-        let irq_inserts = inserts.iter().sum::<u64>() + others + self.irq.count();
+        let irq_inserts = inserts.iter().sum::<u64>() + others + own.irq.count();
         put(Counter::IrqInserts, irq_inserts);
-        put(Counter::IrqOccupancy, uncore_cycles(self.irq.area(now)));
-        put(Counter::IrqRejected, self.irq_rejected);
+        put(Counter::IrqOccupancy, uncore_cycles(own.irq.area(now)));
+        put(Counter::IrqRejected, own.irq_rejected);
         put(Counter::TorInsertsIa, inserts.iter().sum());
         put(Counter::TorOccupancyIa, uncore_cycles(areas.iter().sum()));
         put(Counter::TorInsertsIaHit, inserts[0]);
@@ -213,6 +229,11 @@ impl Pmu {
             of(Counter::MediumErases, |c| c.media.erases);
             let poisoned = cores.iter().map(|core| core.poisoned).sum();
             put(Counter::MediumPoison, poisoned);
+        }
+        if p.hosts > 1 {
+            let mut of = |counter, part| put(counter, sum(TierClass::Cxl, part));
+            of(Counter::CxlDeviceReads, |c| c.served[0]);
+            of(Counter::CxlDeviceWrites, |c| c.served[1]);
         }
         put(Counter::CxlRxMemData, sum(TierClass::Cxl, |c| c.lines_in));
         put(Counter::CxlTxMemData, sum(TierClass::Cxl, |c| c.lines_out));

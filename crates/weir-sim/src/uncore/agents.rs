@@ -30,9 +30,12 @@ use self::sockets::Sockets;
 /// The thread whose write-back the uncore has accepted, if there is one.
 pub type Taken = Option<u16>;
 
-/// The destination of requests.
+/// The destination of requests of a host.
 struct Target {
-    tier: Tier,
+    /// The host.
+    host: u8,
+    /// The position of its memory among all, which hosts may share.
+    memory: u8,
     /// The ToR class of misses with this destination.
     class: TorClass,
     /// Slices over which its lines are spread, and the first of them.
@@ -76,6 +79,8 @@ pub struct Uncore {
     /// The links of core complexes to memory, one for each slice; empty without complexes.
     links: Vec<Link>,
     targets: Vec<Target>,
+    /// The memory behind them.
+    memories: Vec<Tier>,
     /// The first 32 tiers of which prefetches are throttled, one bit each.
     distressed: u32,
     /// Whether every core reaches every slice, and every slice reaches all of memory directly.
@@ -97,13 +102,15 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// An idle uncore for threads that fill the cache as these classes; of both sockets if it `spans` them.
+    /// An idle uncore of so many hosts for threads that fill the cache as these classes; of both sockets if it `spans`
+    /// them.
     pub fn new(
         params: Arc<Params>,
         classes: Vec<Class>,
         llc: Option<LastLevel>,
         seed: u64,
         spans: bool,
+        hosts: u32,
     ) -> Self {
         let u = &params.uncore;
         let sockets = params.sockets.as_ref().filter(|_| spans);
@@ -111,38 +118,51 @@ impl Uncore {
             Some(sockets) => sockets.tiers.iter().map(|home| &home.tier).collect(),
             None => params.tiers.iter().collect(),
         };
-        let (mesh, slices) = match sockets {
-            Some(_) => (u.mesh(params.core.count).twice(), 2 * u.slices),
-            None => (u.mesh(params.core.count), u.slices),
-        };
-        let target = |(i, t): (usize, &&TierParams)| Target {
-            tier: Tier::new(t.config.clone(), rng::mix(seed ^ i as u64)),
-            class: TorClass::miss(t.class),
-            spread: t.slices,
-            first_slice: t.first_slice as u16,
-            slack: i64::from(t.holds) - 1,
-            holds: t.holds,
-            bit: 1_u32.checked_shl(i as u32).unwrap_or(0),
-        };
+        let parts = if sockets.is_some() { 2 } else { hosts };
+        let (mut targets, mut memories) = (Vec::new(), Vec::new());
+        for host in 0..hosts {
+            for (n, t) in tiers.iter().enumerate() {
+                let i = targets.len();
+                let memory = match t.config.sharing {
+                    Some(_) if host > 0 => targets.get(n).map_or(0, |of: &Target| of.memory),
+                    _ => {
+                        let seed = rng::mix(seed ^ i as u64);
+                        memories.push(Tier::new(t.config.clone(), host, seed));
+                        (memories.len() - 1) as u8
+                    }
+                };
+                targets.push(Target {
+                    host: host as u8,
+                    memory,
+                    class: TorClass::miss(t.class),
+                    spread: t.slices,
+                    first_slice: (t.first_slice + host * u.slices) as u16,
+                    slack: i64::from(t.holds) - 1,
+                    holds: t.holds,
+                    bit: 1_u32.checked_shl(i as u32).unwrap_or(0),
+                });
+            }
+        }
         Self {
             wheel: Wheel::new(),
             pool: Pool::default(),
-            mesh,
-            slices: (0..slices)
+            mesh: u.mesh(params.core.count).times(parts),
+            slices: (0..parts * u.slices)
                 .map(|_| Slice::new(u.tor, u.irq, u.eviction_buffers))
                 .collect(),
-            links: (0..u.slices)
+            links: (0..hosts * u.slices)
                 .filter_map(|_| u.complex.as_ref())
                 .map(|complex| Link::new(complex.link))
                 .collect(),
-            distressed: (tiers.iter().take(32).enumerate())
-                .fold(0, |bits, (i, t)| bits | u32::from(t.holds == 0) << i),
-            targets: tiers.iter().enumerate().map(target).collect(),
+            distressed: (targets.iter())
+                .fold(0, |bits, t| bits | if t.holds == 0 { t.bit } else { 0 }),
+            targets,
+            memories,
             is_whole: u.complex.is_none() && sockets.is_none(),
             sockets: sockets.map(|params| Box::new(Sockets::new(params))),
-            shared: Shared::of(tiers.iter().map(|t| &t.config)),
+            shared: Shared::of(hosts, tiers.iter().map(|t| &t.config)),
             llc,
-            pmu: Pmu::new(classes.len()),
+            pmu: Pmu::new(hosts, classes.len()),
             classes,
             io: None,
             filled: 0,
@@ -161,6 +181,19 @@ impl Uncore {
         let mask = |t: usize| self.classes[t].mask & ways;
         let common = (mask(thread) & mask(other)).count_ones();
         f64::from(common) / f64::from(mask(thread).count_ones().max(1))
+    }
+
+    /// The memory of a tier.
+    #[inline(always)]
+    fn memory(&mut self, tier: u8) -> &mut Tier {
+        &mut self.memories[self.targets[usize::from(tier)].memory as usize]
+    }
+
+    /// The memory of a tier, and the links on the way.
+    #[inline(always)]
+    fn behind(&mut self, tier: u8) -> (&mut Tier, &mut Shared) {
+        let memory = self.targets[usize::from(tier)].memory;
+        (&mut self.memories[usize::from(memory)], &mut self.shared)
     }
 
     /// Lines of a tenant in the last-level cache, if they are counted there.
@@ -209,11 +242,14 @@ impl Uncore {
         cores
     }
 
-    /// All counts up to `now`; `cores` is the part of the cores.
-    pub fn counters(&self, now: Ps, cores: &[CoreCounts]) -> CounterSet {
-        let tiers: Vec<_> = self.targets.iter().map(|t| t.tier.counts()).collect();
+    /// All counts of a host up to `now`; `cores` is the part of the cores.
+    pub fn counters(&self, now: Ps, host: u32, cores: &[CoreCounts]) -> CounterSet {
+        let own = self.targets.iter().filter(|t| u32::from(t.host) == host);
+        let tiers: Vec<_> = own
+            .map(|t| self.memories[usize::from(t.memory)].counts(host))
+            .collect();
         let crossed = self.sockets.as_ref().map(|sockets| sockets.crossed);
-        self.pmu.read(now, cores, &tiers, crossed, &self.params)
+        (self.pmu).read(now, host, cores, &tiers, crossed, &self.params)
     }
 
     /// The events that come next, if they are due by `limit`.
@@ -233,7 +269,7 @@ impl Uncore {
     #[cold]
     pub fn fetch(&mut self, from: Place, to: Place, line: u64, now: Ps) -> Option<Ps> {
         let later = [from, to].map(|page| {
-            let later = (self.targets[page.tier as usize].tier).fetch(page.line + line, now);
+            let later = self.memory(page.tier).fetch(page.line + line, now);
             self.waits(page.tier);
             later
         });
@@ -243,10 +279,10 @@ impl Uncore {
     /// Copies a line of a page from one tier to another; returns when it is written.
     #[cold]
     pub fn copy_line(&mut self, from: Place, to: Place, line: u64, now: Ps) -> Ps {
-        let source = &mut self.targets[from.tier as usize].tier;
-        let data = source.read_at_once(from.line + line, now, &mut self.shared);
-        let target = &mut self.targets[to.tier as usize].tier;
-        target.write_at_once(to.line + line, data, &mut self.shared)
+        let (source, links) = self.behind(from.tier);
+        let data = source.read_at_once(from.line + line, now, links);
+        let (target, links) = self.behind(to.tier);
+        target.write_at_once(to.line + line, data, links)
     }
 
     /// Wakes a thread at `time`.
@@ -287,6 +323,8 @@ impl Uncore {
             false => self.slice_among(from.core, place),
         };
         let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
+        let host = self.targets[place.tier as usize].host;
+        request.host = host;
         request.way = self.mesh.delay(from.core, slice);
         request.residence = residence;
         let arrives = self.arrival(&request);
@@ -296,9 +334,9 @@ impl Uncore {
             return self.admit(id, kind, arrives);
         }
         if slice.wait(id, &mut self.pool) {
-            self.pmu.irq.up(arrives);
+            self.pmu.of(host).irq.up(arrives);
         } else {
-            self.pmu.irq_rejected += 1;
+            self.pmu.of(host).irq_rejected += 1;
         }
         None
     }
@@ -324,7 +362,7 @@ impl Uncore {
     /// gets the answer.
     #[inline(always)]
     pub fn release(&mut self, id: RequestId, request: &Request, now: Ps) -> (Ps, Taken) {
-        self.pmu.tor(request.class).down(now);
+        self.pmu.tor(request.host, request.class).down(now);
         if request.waits_for_tier() {
             self.targets[request.tier as usize].end(&mut self.distressed);
         }
@@ -382,7 +420,7 @@ impl Uncore {
     #[inline(always)]
     fn admit_from_line(&mut self, next: RequestId, fewer: bool, now: Ps) -> Taken {
         let request = &self.pool[next];
-        let kind = request.kind;
+        let (kind, host) = (request.kind, request.host);
         // The request may still be on its path to the slice.
         let arrived = self.arrival(request);
         let at = now.max(arrived);
@@ -391,7 +429,7 @@ impl Uncore {
         }
         // One request leaves the ingress queue; if another was pushed back, that one takes its place.
         if fewer {
-            self.pmu.irq.down(at);
+            self.pmu.of(host).irq.down(at);
         }
         self.admit(next, kind, at)
     }
@@ -447,18 +485,19 @@ impl Uncore {
         } else if self.is_whole {
             let target = &mut self.targets[request.tier as usize];
             let (own, after) = (request.kind.owns(), now + u.lookup);
-            let (line, class) = (request.line, target.class);
-            let data = (target.tier).read(id, line, own, after, &mut self.shared);
+            let (line, class, host) = (request.line, target.class, request.host);
+            let memory = &mut self.memories[usize::from(target.memory)];
+            let data = memory.read(id, line, own, after, &mut self.shared);
             request.class = class;
             target.begin(&mut self.distressed);
-            self.pmu.tor(class).up(now);
+            self.pmu.tor(host, class).up(now);
             let Some(data) = data else {
                 let tier = request.tier;
                 return self.waits(tier);
             };
-            if target.tier.has_credits() {
+            if memory.has_credits() {
                 request.credit = Credit::Read;
-                if target.tier.has_hops() {
+                if memory.has_hops() {
                     request.stage = Stage::Returns;
                 }
             }
@@ -470,7 +509,7 @@ impl Uncore {
         if request.waits_for_tier() {
             self.targets[request.tier as usize].begin(&mut self.distressed);
         }
-        self.pmu.tor(class).up(now);
+        self.pmu.tor(request.host, class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
     }
 
@@ -489,7 +528,7 @@ impl Uncore {
         let there = self.mesh.delay(owner, slice);
         request.stage = Stage::Answered;
         request.class = TorClass::Hit;
-        self.pmu.tor(TorClass::Hit).up(now);
+        self.pmu.tor(request.host, TorClass::Hit).up(now);
         let answered = now + self.params.uncore.lookup + there + self.params.core.l2_hit + there;
         self.wheel.push(answered, id, &mut self.pool);
     }
@@ -524,7 +563,7 @@ impl Uncore {
         request.class = target.class;
         target.begin(&mut self.distressed);
         request.stage = Stage::Pulled;
-        self.pmu.tor(request.class).up(now);
+        self.pmu.tor(request.host, request.class).up(now);
         self.wheel.push(free, id, &mut self.pool);
     }
 
@@ -554,7 +593,7 @@ impl Uncore {
             request.stage = Stage::Answered;
             let thread = request.thread;
             self.pmu.cores[thread as usize].ended(request.kind, now - request.issued);
-            self.pmu.tor(TorClass::Hit).up(now);
+            self.pmu.tor(request.host, TorClass::Hit).up(now);
             (self.wheel).push(now + self.params.uncore.hit, id, &mut self.pool);
             return Some(thread);
         };
@@ -570,7 +609,7 @@ impl Uncore {
             Kind::LlcEvict => TorClass::Evict,
             _ => target.class,
         };
-        self.pmu.tor(request.class).up(now);
+        self.pmu.tor(request.host, request.class).up(now);
         request.stage = Stage::Answered;
         let there = sent_over(self.links.get_mut(request.slice as usize), after);
         match self.write(id, line, there) {

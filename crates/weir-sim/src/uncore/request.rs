@@ -98,6 +98,8 @@ pub struct Request {
     pub slice: u16,
     /// Tier, as a position in the engine's list.
     pub tier: u8,
+    /// Its host.
+    pub host: u8,
     /// Its kind.
     pub kind: Kind,
     /// Its next step.
@@ -134,6 +136,7 @@ impl Request {
             thread: from.thread,
             slice,
             tier: place.tier,
+            host: 0,
             kind,
             stage,
             class: TorClass::Hit,

@@ -23,6 +23,7 @@ Examples:
   weir topo
   weir topo --storage /var/tmp
   weir topo --on emr2s+2xcxl-a
+  weir topo --on 2xemr2s+cxl-a@switch          two hosts that share a device
   weir topo --on my-server.machine             a recording (weir doctor --record)
   weir topo --format json | jq '.topology.tiers[].name'")]
 pub struct Args {
@@ -184,6 +185,10 @@ fn heading(identity: &Identity, topology: &Topology) -> String {
         count(topology.sockets as usize, "socket"),
         count(topology.cores.len(), "usable core"),
     );
+    let hosts = topology.other_hosts.len() + 1;
+    if hosts > 1 {
+        let _ = write!(line, ", one of {hosts} hosts");
+    }
     if let Some(clock) = topology.clock {
         let _ = write!(line, ", {} GHz", figure(clock.get()));
     }

@@ -137,6 +137,7 @@ impl Party {
                     op: weir_model::access::Op::Ld,
                     from: None,
                     socket: 0,
+                    host: 0,
                 }
             }
         }

@@ -157,7 +157,8 @@ impl Tier {
             let Some((ticket, line, since)) = self.devices[way].unbuffered.pop_front() else {
                 break;
             };
-            self.counts.device_time += now.saturating_sub(since);
+            let head = self.head_of(line);
+            self.counts[head].device_time += now.saturating_sub(since);
             if let Some(done) = self.arrive(ticket, line, now, shared) {
                 resumed.push(Resumed::Written(ticket, done));
             }
@@ -168,17 +169,22 @@ impl Tier {
     /// A line of the write buffer whose page has come goes to its channel.
     fn leave_buffer(&mut self, line: u64, since: Ps, now: Ps) {
         let (way, number, within) = self.locate(line);
+        let head = self.head_of(line);
         let (waiting, channel) = (&mut self.buffers[number], &mut self.channels[number]);
         if waiting.is_empty() && channel.has_room(now) {
             channel.enter(within, now);
             self.devices[way].buffered -= 1;
-            self.counts.device_time += now.saturating_sub(since);
+            self.counts[head].device_time += now.saturating_sub(since);
             return;
         }
         if waiting.is_empty() {
             self.due.push((number as u32, channel.next_room()));
         }
-        waiting.push_back(Buffered { within, since });
+        waiting.push_back(Buffered {
+            head,
+            within,
+            since,
+        });
     }
 
     /// The DRAM of a device reads a page that leaves its cache, or writes one that comes.

@@ -11,7 +11,8 @@ use crate::memory::link::Link;
 /// A device in use.
 pub(super) struct Device {
     pub(super) config: DeviceConfig,
-    pub(super) link: Link,
+    /// Its ports: one, or one for each host.
+    links: Vec<Link>,
     pub(super) reads: Credits<Waiting>,
     pub(super) writes: Credits<Waiting>,
     pub(super) next_read: Ps,
@@ -24,29 +25,40 @@ pub(super) struct Device {
     pub(super) backing: Option<Box<Backing>>,
     /// Lines that came while the write buffer was full: request, line, time.
     pub(super) unbuffered: VecDeque<(Ticket, u64, Ps)>,
+    /// Lines that it read and that were written to it.
+    pub(super) served: [u64; 2],
 }
 
 impl Device {
-    /// An idle device.
-    pub fn new(config: &DeviceConfig, seed: u64) -> Self {
+    /// An idle device with so many ports, for so many hosts.
+    pub fn new(config: &DeviceConfig, ports: usize, hosts: usize, seed: u64) -> Self {
         Self {
-            link: Link::new(config.link),
-            reads: Credits::new(config.queue),
-            writes: Credits::new(config.queue),
+            links: (0..ports).map(|_| Link::new(config.link)).collect(),
+            reads: Credits::new(config.queue, hosts),
+            writes: Credits::new(config.queue, hosts),
             next_read: 0,
             next_write: 0,
             next_line: 0,
             buffered: 0,
             backing: (config.backing.as_ref()).map(|config| Box::new(Backing::new(config, seed))),
             unbuffered: VecDeque::new(),
+            served: [0; 2],
             config: config.clone(),
         }
     }
 
-    /// Sends a line that has a credit; returns when the device has it. The controller passes lines no faster
-    /// in this direction than in the other.
-    pub fn send_line(&mut self, at: Ps) -> Ps {
-        let mut arrives = self.link.send_line(at) + self.config.pass;
+    /// The link of the port of one of its hosts.
+    #[inline]
+    pub fn link(&mut self, head: usize) -> &mut Link {
+        let port = if self.links.len() == 1 { 0 } else { head };
+        &mut self.links[port]
+    }
+
+    /// Sends a line of a host that has a credit; returns when the device has it. The controller passes lines no
+    /// faster in this direction than in the other.
+    pub fn send_line(&mut self, head: usize, at: Ps) -> Ps {
+        self.served[1] += 1;
+        let mut arrives = self.link(head).send_line(at) + self.config.pass;
         if self.config.gap > 0 {
             arrives = arrives.max(self.next_write);
             self.next_write = arrives + self.config.gap;

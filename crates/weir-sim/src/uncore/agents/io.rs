@@ -159,14 +159,14 @@ impl Uncore {
                 self.targets[out.tier as usize].begin(&mut self.distressed);
                 request.tier = out.tier;
                 request.class = TorClass::Evict;
-                self.pmu.tor(TorClass::Evict).up(now);
+                self.pmu.tor(request.host, TorClass::Evict).up(now);
                 let there = sent_over(self.links.get_mut(request.slice as usize), after);
                 self.write(id, out.line, there);
                 return;
             }
         };
         request.class = class;
-        self.pmu.tor(class).up(now);
+        self.pmu.tor(request.host, class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
     }
 
@@ -199,13 +199,14 @@ impl Uncore {
                 target.begin(&mut self.distressed);
                 let (line, after) = (request.line, now + u.lookup);
                 request.class = target.class;
-                self.pmu.tor(target.class).up(now);
-                let data = (target.tier).read(id, line, false, after, &mut self.shared);
+                self.pmu.tor(request.host, target.class).up(now);
+                let memory = &mut self.memories[usize::from(target.memory)];
+                let data = memory.read(id, line, false, after, &mut self.shared);
                 return self.asked(id, data);
             }
         };
         request.class = class;
-        self.pmu.tor(class).up(now);
+        self.pmu.tor(request.host, class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
     }
 }

@@ -13,8 +13,9 @@ impl Uncore {
     pub(super) fn with_credit(&mut self, id: RequestId, data: Ps) {
         let request = &mut self.pool[id];
         request.credit = Credit::Read;
-        if self.targets[request.tier as usize].tier.has_hops() {
-            request.stage = Stage::Returns;
+        let tier = request.tier;
+        if self.memory(tier).has_hops() {
+            self.pool[id].stage = Stage::Returns;
         } else if !self.is_whole {
             return self.read(id, data);
         }
@@ -28,17 +29,16 @@ impl Uncore {
         self.pool[id].credit = Credit::None;
         self.pool[id].stage = Stage::Answered;
         self.credit_back(&request, now);
-        let tier = &mut self.targets[request.tier as usize].tier;
-        let data = tier.bring_home(now, &mut self.shared);
+        let (memory, links) = self.behind(request.tier);
+        let data = memory.bring_home(request.line, now, links);
         self.read(id, data);
     }
 
     /// A request that had a credit has its answer; another one may get the credit.
     #[inline]
     pub(super) fn credit_back(&mut self, request: &Request, now: Ps) {
-        let tier = &mut self.targets[request.tier as usize].tier;
         let is_write = request.credit == Credit::Write;
-        match tier.credit_back(request.line, is_write, now) {
+        match (self.memory(request.tier)).credit_back(request.line, is_write, now) {
             None => self.waits(request.tier),
             Some((next, Sent::Data(data))) => self.with_credit(next, data),
             Some((next, Sent::Arrives(at))) => self.on_the_way(next, at),
@@ -75,7 +75,7 @@ impl Uncore {
             return self.waits(self.pool[id].tier);
         };
         let tier = self.pool[id].tier;
-        match self.targets[tier as usize].tier.has_credits() {
+        match self.memory(tier).has_credits() {
             true => self.with_credit(id, data),
             false => self.read(id, data),
         }
@@ -86,8 +86,9 @@ impl Uncore {
     pub(super) fn write(&mut self, id: RequestId, line: u64, at: Ps) -> bool {
         let request = &mut self.pool[id];
         request.line = line;
-        let tier = &mut self.targets[request.tier as usize].tier;
-        match tier.write(id, line, at, &mut self.shared) {
+        let tier = request.tier;
+        let (memory, links) = self.behind(tier);
+        match memory.write(id, line, at, links) {
             Written::Queued { done, waited } => {
                 self.written(id, done);
                 return !waited;
@@ -103,8 +104,8 @@ impl Uncore {
         let request = &mut self.pool[id];
         request.stage = Stage::Answered;
         let (tier, line) = (request.tier, request.line);
-        let target = &mut self.targets[tier as usize].tier;
-        if let Some(done) = target.arrive(id, line, now, &mut self.shared) {
+        let (memory, links) = self.behind(tier);
+        if let Some(done) = memory.arrive(id, line, now, links) {
             self.written(id, done);
         }
         self.plan_refills(tier);
@@ -127,14 +128,24 @@ impl Uncore {
         request.thread
     }
 
-    /// What tenants use of each tier, before time starts.
-    pub fn warm(&mut self, tier: usize, footprints: &[Footprint]) {
-        self.targets[tier].tier.warm(footprints);
+    /// The memories of all hosts.
+    pub fn number_of_memories(&self) -> usize {
+        self.memories.len()
     }
 
-    /// Whether there is a medium behind the DRAM of a tier.
-    pub fn has_medium(&self, tier: usize) -> bool {
-        self.targets[tier].tier.has_medium()
+    /// The position of a tier's memory.
+    pub fn memory_of(&self, tier: u8) -> usize {
+        usize::from(self.targets[usize::from(tier)].memory)
+    }
+
+    /// What tenants use of a memory, before time starts.
+    pub fn warm(&mut self, memory: usize, footprints: &[Footprint]) {
+        self.memories[memory].warm(footprints);
+    }
+
+    /// Whether there is a medium behind the DRAM of a memory.
+    pub fn has_medium(&self, memory: usize) -> bool {
+        self.memories[memory].has_medium()
     }
 
     /// A request waits: perhaps for a medium, which has begun to read. Apart from the common way, where lines come.
@@ -147,7 +158,7 @@ impl Uncore {
     /// Sends an event for each write queue for which lines began to wait, and for what a medium does.
     #[inline]
     fn plan_refills(&mut self, tier: u8) {
-        while let Some((channel, at)) = self.targets[tier as usize].tier.due() {
+        while let Some((channel, at)) = self.memory(tier).due() {
             let from = Sender { thread: 0, core: 0 };
             let place = Place { tier, line: 0 };
             let index = u64::from(channel);
@@ -165,8 +176,8 @@ impl Uncore {
             return self.media(tier, index as u32, now);
         }
         loop {
-            let target = &mut self.targets[tier as usize].tier;
-            let Some((id, done)) = target.refill(index as u32, now, &mut self.shared) else {
+            let (memory, links) = self.behind(tier);
+            let Some((id, done)) = memory.refill(index as u32, now, links) else {
                 break;
             };
             self.written(id, done);
@@ -177,8 +188,8 @@ impl Uncore {
     /// A medium behind the DRAM of a tier has done something.
     #[cold]
     fn media(&mut self, tier: u8, event: u32, now: Ps) {
-        let target = &mut self.targets[tier as usize].tier;
-        for resumed in target.media(event, now, &mut self.shared) {
+        let (memory, links) = self.behind(tier);
+        for resumed in memory.media(event, now, links) {
             match resumed {
                 Resumed::Data { ticket, at, poison } => {
                     let thread = self.pool[ticket].thread;

@@ -14,6 +14,9 @@ use crate::params::{SocketParams, slice_of};
 use crate::pmu::TorClass;
 use crate::uncore::request::{Credit, Data, Request, RequestId, Sender, Stage};
 
+/// The host, where two sockets have work: such a machine has one.
+const SOLE: u8 = 0;
+
 /// The connection of two sockets.
 pub struct Sockets {
     params: SocketParams,
@@ -107,15 +110,15 @@ impl Uncore {
         if self.pool[id].waits_for_tier() {
             self.targets[tier as usize].begin(&mut self.distressed);
         }
-        self.pmu.tor(class).up(now);
+        self.pmu.tor(self.pool[id].host, class).up(now);
         if self.is_far(slice, tier) {
             self.cross(id, Place { tier, line }, after);
             return;
         }
         let link = self.links.get_mut(slice as usize);
         let at = link.map_or(after, |link| link.send_request(after));
-        let tier = &mut self.targets[tier as usize].tier;
-        let data = tier.read(id, line, kind.owns(), at, &mut self.shared);
+        let (memory, links) = self.behind(tier);
+        let data = memory.read(id, line, kind.owns(), at, links);
         self.asked(id, data);
     }
 
@@ -126,7 +129,7 @@ impl Uncore {
         let request = &mut self.pool[id];
         request.class = TorClass::Hit;
         let place = request.place();
-        self.pmu.tor(TorClass::Hit).up(now);
+        self.pmu.tor(SOLE, TorClass::Hit).up(now);
         let after = now + self.params.uncore.lookup;
         self.cross(id, place, after);
     }
@@ -142,7 +145,7 @@ impl Uncore {
         let class = self.class_from(self.pool[id].slice, place.tier);
         self.pool[id].class = class;
         self.targets[place.tier as usize].begin(&mut self.distressed);
-        self.pmu.tor(class).up(now);
+        self.pmu.tor(SOLE, class).up(now);
         self.wheel.push(free, id, &mut self.pool);
         self.cross(id, place, after);
     }
@@ -160,7 +163,7 @@ impl Uncore {
         request.tier = place.tier;
         request.class = class;
         self.targets[place.tier as usize].begin(&mut self.distressed);
-        self.pmu.tor(class).up(now);
+        self.pmu.tor(SOLE, class).up(now);
         let after = now + self.params.uncore.lookup;
         self.cross(id, place, after)
     }
@@ -233,7 +236,7 @@ impl Uncore {
         let here = self.socket_of(slice);
         self.pool[remote].stage = Stage::Leaves;
         self.pool[remote].class = TorClass::Remote;
-        self.pmu.tor(TorClass::Remote).up(now);
+        self.pmu.tor(SOLE, TorClass::Remote).up(now);
         let Some(sockets) = &mut self.sockets else {
             return None;
         };
@@ -247,9 +250,9 @@ impl Uncore {
             self.wheel.push(back, id, &mut self.pool);
             return None;
         }
-        let target = &mut self.targets[tier as usize].tier;
+        let (target, links) = self.behind(tier);
         if near.kind.is_read() || near.kind == Kind::PciRdCur {
-            let data = target.read(remote, line, near.kind.owns(), now, &mut self.shared);
+            let data = target.read(remote, line, near.kind.owns(), now, links);
             self.asked(remote, data);
             return None;
         }
@@ -285,7 +288,8 @@ impl Uncore {
             *due += writes;
             if *due >= 1.0 {
                 *due -= 1.0;
-                self.targets[tier as usize].tier.note_owner(line, data);
+                let memory = self.targets[tier as usize].memory;
+                self.memories[usize::from(memory)].note_owner(line, data);
             }
         }
         self.pool[id].stage = Stage::Answered;
@@ -351,7 +355,7 @@ impl Uncore {
         self.pass_back(remote, now);
         let request = self.pool[remote];
         let slice = request.slice;
-        self.pmu.tor(TorClass::Remote).down(now);
+        self.pmu.tor(SOLE, TorClass::Remote).down(now);
         self.pool.remove(remote);
         if request.credit != Credit::None {
             self.credit_back(&request, now);
