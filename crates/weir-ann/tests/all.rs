@@ -1,0 +1,6 @@
+//! Laws of vectors, graphs and searches, and files that are wrong.
+
+mod arenas;
+mod files;
+mod graphs;
+mod searches;
