@@ -102,6 +102,9 @@ const NOISE: f32 = 0.05;
 
 /// `n` vectors of a mixture of normal distributions in [`INTRINSIC`] dimensions, turned into `dims` and with a little noise.
 /// Those of angular distances have length 1.
+///
+/// # Errors
+/// No vector is asked for, or none of its elements.
 pub fn generate(
     n: usize,
     dims: usize,

@@ -22,9 +22,15 @@ pub mod exact;
 pub mod files;
 pub mod graph;
 pub mod hops;
+pub mod ladder;
+pub mod outcome;
+pub mod published;
 mod random;
 pub mod search;
+pub mod study;
 mod threads;
+pub mod times;
 pub mod vectors;
+pub mod walked;
 
 pub use error::AnnError;

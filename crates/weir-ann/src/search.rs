@@ -7,7 +7,7 @@
 //! array, so that it is kept exactly where the old array admits it, and no nearer new node can push out the nearest old one.
 //!
 //! The paper does not mention a set of the nodes that were met. Here each search has one, in all its forms, so that no
-//! distance is computed twice.
+//! distance is computed twice. [`counting`] says what a search without it would do besides.
 
 use crate::AnnError;
 use crate::candidates::{Candidates, Met};
@@ -53,6 +53,9 @@ pub struct Trace {
     pub inserted: u64,
     /// Candidates that moved by one place for them.
     pub moved: u64,
+    /// Neighbours that were met before and are near enough for the array, where this was counted: without a set of the nodes
+    /// that were met each is looked up in the array.
+    pub again: u64,
     /// Nodes, after the first, that were the nearest unvisited one of the array before the distances of the step before
     /// them were known.
     pub foreseen: u64,
@@ -88,6 +91,8 @@ struct Walk<'s, G: ?Sized, D> {
     met: &'s mut Met,
     array: Candidates,
     trace: Trace,
+    /// Whether nodes that were met before are looked at again.
+    again: bool,
 }
 
 impl<'s, G: Adjacency + ?Sized, D: Fn(u32) -> f32> Walk<'s, G, D> {
@@ -104,6 +109,7 @@ impl<'s, G: Adjacency + ?Sized, D: Fn(u32) -> f32> Walk<'s, G, D> {
             met,
             array,
             trace: Trace::default(),
+            again: false,
         }
     }
 
@@ -116,6 +122,9 @@ impl<'s, G: Adjacency + ?Sized, D: Fn(u32) -> f32> Walk<'s, G, D> {
         for &id in list {
             if self.met.meet(id) {
                 new.push(Near::new((self.distance)(id), id));
+            } else if self.again {
+                let near = Near::new((self.distance)(id), id);
+                self.trace.again += u64::from(self.array.admits(near));
             }
         }
         self.trace.distances += new.len() as u64;
@@ -142,7 +151,22 @@ pub fn ordered(
     most: usize,
     met: &mut Met,
 ) -> Found {
+    follow(Walk::begin(graph, distance, most, met))
+}
+
+/// The same, which also counts neighbours that were met before ([`Trace::again`]).
+pub fn counting(
+    graph: &(impl Adjacency + ?Sized),
+    distance: impl Fn(u32) -> f32,
+    most: usize,
+    met: &mut Met,
+) -> Found {
     let mut walk = Walk::begin(graph, distance, most, met);
+    walk.again = true;
+    follow(walk)
+}
+
+fn follow<G: Adjacency + ?Sized, D: Fn(u32) -> f32>(mut walk: Walk<'_, G, D>) -> Found {
     let mut new = Vec::new();
     let mut foreseen = None;
     while let Some(near) = walk.array.nearest_unvisited() {

@@ -3,4 +3,6 @@
 mod arenas;
 mod files;
 mod graphs;
+mod ladder;
+mod model;
 mod searches;

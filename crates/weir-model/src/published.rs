@@ -56,6 +56,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../../published/cxl-ssd.toml"),
     ),
     (
+        "cxl-anns.toml",
+        include_str!("../../../published/cxl-anns.toml"),
+    ),
+    (
         "streamer.toml",
         include_str!("../../../published/streamer.toml"),
     ),

@@ -17,7 +17,7 @@ pub(super) const PLATFORMS: &[(&str, &str)] = files!("":
     "cxl-a", "cxl-b", "cxl-c", "cxl-d",
     "agilex-2666", "agilex-2x2666", "agilex-2400", "montage", "micron-x8",
     "micro23-a", "micro23-b", "micro23-c", "leo-x16", "sap22-card", "sap23-card",
-    "cxl-ssd-znand", "cxl-ssd-tlc", "hotstorage22-ssd",
+    "cxl-ssd-znand", "cxl-ssd-tlc", "hotstorage22-ssd", "cxl-anns", "cxl-anns-device",
     "ssd-nvme4", "ssd-sas12",
 );
 

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use weir_ann::study::NeighbourSearch;
 use weir_insight::studies::place::AdviseObjects;
 use weir_lab::coherence::Share;
 use weir_lab::interplay::{Interplay, Matrix};
@@ -82,6 +83,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         Stage::VERB,
         Levels::VERB,
         Share::VERB,
+        NeighbourSearch::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,

@@ -19,6 +19,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(weir_steer::published::rules());
     rules.extend(weir_steer::tier::published::rules());
     rules.extend(weir_plan::published::rules());
+    rules.extend(weir_ann::published::rules());
     rules.extend(reproduce::unanswered());
     rules
 }
