@@ -11,6 +11,7 @@ weir_model::named! {
     #[serde(rename_all = "kebab-case")]
     pub enum Dataset {
         /// Features of images (BigANN, SIFT).
+        #[serde(rename = "bigann")]
         BigAnn = "bigann",
         /// Yandex Text-to-Image.
         YandexT = "yandex-t",
