@@ -34,6 +34,7 @@ const FILES: &[&str] = &[
     "cxl-ssd.toml",
     "streamer.toml",
     "directcxl.toml",
+    "cxl-anns.toml",
     "post-optane.toml",
 ];
 

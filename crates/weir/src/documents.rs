@@ -12,6 +12,7 @@ use weir_model::workload::{Application, Workload};
 use crate::verbs::place::{
     apply::PlaceApplied, live::LiveAdvice, objects::ProcessMemory, watched::PlaceWatched,
 };
+use weir_ann::outcome::Neighbours;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
@@ -482,6 +483,7 @@ kinds! {
     Of<ByLevel> => "weir place levels",
     Of<Sharing> => "weir place share",
     Of<Disaggregation> => "weir place disaggregated",
+    Of<Neighbours> => "weir place neighbours",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",
     Of<LiveAdvice> => "weir place advise --pid",

@@ -37,6 +37,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
+use weir_ann::study::NeighbourSearch;
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::tune::Interleave;
 use weir_lab::coherence::Share;
@@ -184,6 +185,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             | Levels::VERB
             | Share::VERB
             | Disaggregated::VERB
+            | NeighbourSearch::VERB
             | Population::VERB
             | verbs::plan::INSENSITIVE,
         ) => Err(Failure::request(format!(

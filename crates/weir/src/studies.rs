@@ -36,6 +36,8 @@ use weir_steer::tier::profile::{Profile, ProfileModel};
 use weir_steer::tier::{Simulate, Simulated};
 use weir_trace::check::Imported;
 
+use weir_ann::outcome::Neighbours;
+use weir_ann::study::NeighbourSearch;
 use weir_persist::outcome::PersistCheck;
 use weir_plan::cost::CostPlan;
 use weir_plan::failures::FailurePlan;
@@ -104,6 +106,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<ByLevel>(Levels::VERB),
     Reader::of::<Sharing>(Share::VERB),
     Reader::of::<Disaggregation>(Disaggregated::VERB),
+    Reader::of::<Neighbours>(NeighbourSearch::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
     Reader::of::<Tiered>(tier::RUN),

@@ -633,3 +633,38 @@ fn objects_lose_more_behind_a_switch() {
         .run("place levels --on skx2s --tier dram")
         .refuses(2, &["no tier beside dram"]);
 }
+
+#[test]
+fn each_technique_makes_a_search_in_a_pool_faster() {
+    let place = Place::new();
+    let machine = "--on cxl-anns+4xcxl-anns-device@interleaved@switch";
+    let run = format!("place neighbours {machine} --nodes 1000 --queries 10");
+    let found = (place
+        .run(format!("{run} --dataset ms-t,yandex-t --format json"))
+        .expect(0))
+    .json();
+    assert_eq!(found["schema"], "weir/place-neighbours/1");
+    for dataset in ["ms-t", "yandex-t"] {
+        let time = |variant: &str| {
+            let mut rows = found["ladder"].as_array().unwrap().iter();
+            let row = rows.find(|row| row["dataset"] == dataset && row["variant"] == variant);
+            row.unwrap()["query_us"].as_f64().unwrap()
+        };
+        let ladder = ["base", "oracle", "epax", "no_prefetch", "cache", "cxla"].map(time);
+        assert!(ladder.windows(2).all(|two| two[1] <= two[0]), "{ladder:?}");
+    }
+    let again = place.run(format!("{run} --dataset ms-t")).expect(0);
+    let widest = again.out().lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(80), "{widest:?}");
+    for (odd, code, said) in [
+        ("--dataset sift", 2, "yandex-d"),
+        ("--dataset ms-t --tier cxl7", 2, "cxl7"),
+        ("--vectors none.fvecs", 2, "--dataset"),
+        ("--dataset ms-t --vectors none.fvecs", 2, "none.fvecs"),
+    ] {
+        place.run(format!("{run} {odd}")).refuses(code, &[said]);
+    }
+    place
+        .run(format!("place neighbours {machine} --nodes 5"))
+        .refuses(2, &["1000"]);
+}

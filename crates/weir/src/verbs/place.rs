@@ -14,6 +14,7 @@ use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use clap::{Subcommand, ValueEnum};
+use weir_ann::study::NeighbourSearch;
 use weir_lab::coherence;
 use weir_lab::disaggregated::Disaggregated;
 use weir_lab::levels::Levels;
@@ -53,6 +54,7 @@ Examples:
   weir place stage --on emr2s+cxl-a              whether to copy shared columns first
   weir place levels --on emr2s+cxl-a+cxl-a@switch    objects of a database by tier
   weir place share --on emr2s+cxl-a@switch       what hosts pay for coherence
+  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch    graphs in a pool
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0
@@ -107,6 +109,8 @@ enum What {
     Share(Box<coherence::Share>),
     /// Compare methods that reach memory of another server: CXL, RDMA, a key-value store, swap.
     Disaggregated(Box<Disaggregated>),
+    /// Say what each step of a nearest-neighbour search costs with its data in a pool.
+    Neighbours(Box<NeighbourSearch>),
 }
 
 /// Who places pages.
@@ -180,6 +184,9 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         Some(What::Disaggregated(study)) => {
             driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
         }
+        Some(What::Neighbours(study)) => {
+            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
+        }
         _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -214,6 +221,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             return studies::complete(context, &chosen, &**study);
         }
         Some(What::Disaggregated(study)) => {
+            let chosen = machine::choose(&context.global.on)?;
+            return studies::complete(context, &chosen, &**study);
+        }
+        Some(What::Neighbours(study)) => {
             let chosen = machine::choose(&context.global.on)?;
             return studies::complete(context, &chosen, &**study);
         }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use weir_ann::study::NeighbourSearch;
 use weir_insight::studies::place::AdviseObjects;
 use weir_lab::coherence::Share;
 use weir_lab::disaggregated::Disaggregated;
@@ -84,6 +85,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
         Levels::VERB,
         Share::VERB,
         Disaggregated::VERB,
+        NeighbourSearch::VERB,
         Regulate::VERB,
         RunAlone::VERB,
         Reproduce::VERB,

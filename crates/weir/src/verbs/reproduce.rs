@@ -20,6 +20,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(weir_steer::tier::published::rules());
     rules.extend(weir_plan::published::rules());
     rules.extend(weir_persist::published::rules());
+    rules.extend(weir_ann::published::rules());
     rules.extend(reproduce::unanswered());
     rules
 }

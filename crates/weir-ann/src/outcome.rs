@@ -1,0 +1,294 @@
+//! What `weir place neighbours` finds, and how it is shown.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_lab::view::{Part, View, col};
+use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Nanos};
+
+use crate::datasets::Dataset;
+use crate::ladder::{Step, Variant};
+
+/// Searches for nearest neighbours with their data in a pool.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Neighbours {
+    /// The tier of the pool.
+    pub tier: TierName,
+    /// The tier of local memory.
+    pub from: TierName,
+    /// Nodes of the generated graphs.
+    pub nodes: u32,
+    /// Local memory for lists of neighbours.
+    pub budget_bytes: Bytes,
+    /// A query of each dataset in each variant.
+    pub ladder: Vec<LadderRow>,
+    /// Lists that local memory holds.
+    pub caches: Vec<HopCacheRow>,
+    /// What searches of the generated graphs do, by the length of the candidate array.
+    pub foresight: Vec<Foresight>,
+    /// Nodes and reads by hops from the entry, with the length by which published searches are scaled.
+    pub hops: Vec<AtHopRow>,
+    /// Hosts that share the devices.
+    pub hosts: Vec<HostsRow>,
+}
+
+/// A query in one variant.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct LadderRow {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// Who computes distances, where lists are, and what overlaps.
+    pub variant: Variant,
+    /// Its time, in microseconds: the sum of the next five.
+    pub query_us: f64,
+    /// Reads of lists.
+    pub traverse_us: f64,
+    /// Reads of vectors, by the core or by devices.
+    pub distance_memory_us: f64,
+    /// Arithmetic of distances.
+    pub distance_compute_us: f64,
+    /// The candidate array.
+    pub update_us: f64,
+    /// Commands and results between host and devices.
+    pub interface_us: f64,
+    /// The time as a multiple of `oracle`.
+    pub of_oracle: f64,
+    /// Of the time, how much the core waits for devices with nothing to do, in percent.
+    pub idle_pct: f64,
+    /// Bytes that cross the links of the pool.
+    pub link_bytes: f64,
+    /// Bytes that devices read and keep to themselves.
+    pub device_bytes: f64,
+}
+
+impl LadderRow {
+    /// A query of a dataset.
+    pub fn of(dataset: Dataset, variant: Variant, step: &Step<'_>, oracle: Nanos) -> Self {
+        let spent = step.spent(variant);
+        let (steps, parts) = (step.steps(), spent.parts);
+        let us = |time: Nanos| time.get() * steps / 1e3;
+        Self {
+            dataset,
+            variant,
+            query_us: us(parts.total()),
+            traverse_us: us(parts.traverse),
+            distance_memory_us: us(parts.distance_memory),
+            distance_compute_us: us(parts.distance_compute),
+            update_us: us(parts.update),
+            interface_us: us(parts.interface),
+            of_oracle: parts.total() / oracle,
+            idle_pct: 100.0 * (spent.idle / parts.total()),
+            link_bytes: (spent.link_bytes * steps).round(),
+            device_bytes: (spent.device_bytes * steps).round(),
+        }
+    }
+}
+
+/// Lists that local memory holds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HopCacheRow {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// Bytes of all lists at the published size, in GB.
+    pub graph_gb: f64,
+    /// Of them, what local memory holds, in percent.
+    pub capacity_pct: f64,
+    /// Reads of lists that it serves, in percent.
+    pub hit_pct: f64,
+}
+
+/// Searches of a generated graph.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Foresight {
+    /// Whose shape it has.
+    pub dataset: Dataset,
+    /// Length of the candidate array.
+    pub candidates: u32,
+    /// Of the ten nearest, how many are found, in percent.
+    pub recall_pct: f64,
+    /// Lists that a search reads.
+    pub steps: f64,
+    /// Of the neighbours in them, how many are new, in percent: their distances are computed.
+    pub new_pct: f64,
+    /// Distances of a step that enter the array.
+    pub kept: f64,
+    /// Steps whose node was the nearest unvisited candidate before the last distances were known, in percent.
+    pub foreseen_pct: f64,
+}
+
+/// Nodes at so many hops.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AtHopRow {
+    /// Whose shape the graph has.
+    pub dataset: Dataset,
+    /// Hops from the entry.
+    pub hop: u32,
+    /// Nodes there.
+    pub nodes: u64,
+    /// Reads of their lists, in percent of all.
+    pub reads_pct: f64,
+}
+
+/// Hosts that share devices.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct HostsRow {
+    /// The dataset.
+    pub dataset: Dataset,
+    /// Hosts, each with all cores of the machine.
+    pub hosts: u32,
+    /// Devices.
+    pub devices: u32,
+    /// Queries that `cxla` finishes in a second at most.
+    pub queries_per_s: f64,
+    /// The same with twice the devices.
+    pub with_twice_the_devices: f64,
+}
+
+impl Neighbours {
+    /// The mean over datasets of a figure of a variant.
+    pub fn mean(&self, variant: Variant, of: impl Fn(&LadderRow) -> f64) -> Option<f64> {
+        let rows = self.ladder.iter().filter(|row| row.variant == variant);
+        let all: Vec<f64> = rows.map(of).collect();
+        (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    }
+}
+
+const fn part(column: &'static str, name: &'static str, colour: usize) -> Part {
+    Part {
+        column,
+        name,
+        colour,
+    }
+}
+
+/// What the time of a query is made of.
+const PARTS: [Part; 5] = [
+    part("traverse_us", "lists", 0),
+    part("distance_memory_us", "vectors", 1),
+    part("distance_compute_us", "arithmetic", 2),
+    part("update_us", "update", 3),
+    part("interface_us", "commands", 4),
+];
+
+impl Outcome for Neighbours {
+    const SCHEMA: &'static str = "weir/place-neighbours/1";
+    const TITLE: &'static str = "Nearest neighbours in a pool";
+    const WORDS: &'static str = "A query for nearest neighbours, whose graph and vectors are in the pool, by the technique that is \
+                                 added, after CXL-ANNS.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let of = |variant| self.mean(variant, |row| row.of_oracle).unwrap_or(0.0);
+        let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
+        let (base, cxla) = (of(Variant::Base), of(Variant::Cxla));
+        let pool = format!(
+            "with all data on {} a query takes {base:.1} times as long as on local memory of any size; with distances computed \
+             by devices, lists of inner hops on {}, prefetches and deferred updates {cxla:.2} times",
+            self.tier, self.from
+        );
+        let near = format!(
+            "with accelerators in local memory of any size it would take {:.2} times as long",
+            of(Variant::NearOracle)
+        );
+        let mut all = vec![note("pool", pool), note("accelerators", near)];
+        let poor = self.caches.iter().filter(|one| one.capacity_pct < 100.0);
+        let text: Vec<String> = poor
+            .map(|one| {
+                format!(
+                    "{} {:.0} % ({:.0} %)",
+                    one.dataset, one.hit_pct, one.capacity_pct
+                )
+            })
+            .collect();
+        if !text.is_empty() {
+            let text = format!(
+                "{} serves of the reads of lists (and holds of their bytes): {}",
+                self.from,
+                text.join(", ")
+            );
+            all.push(note("lists", text));
+        }
+        all
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        vec![
+            View::grid(
+                "ladder",
+                "Time of a query, as a multiple of that on local memory of any size",
+                "dataset",
+                &["variant"],
+                "of_oracle",
+            ),
+            View::table(
+                "ladder",
+                "Where the time goes: {dataset}, microseconds",
+                vec![
+                    col("variant"),
+                    col("query_us").head("query"),
+                    col("traverse_us").head("lists"),
+                    col("distance_memory_us").head("vectors"),
+                    col("distance_compute_us").head("arith-\nmetic"),
+                    col("update_us").head("update"),
+                    col("interface_us").head("com-\nmands"),
+                    col("idle_pct").head("idle\n%"),
+                ],
+            )
+            .each(&["dataset"]),
+            View::stacks(
+                "ladder",
+                "Time of a query",
+                &["dataset"],
+                "variant",
+                (&PARTS, "microseconds"),
+            ),
+            View::table(
+                "caches",
+                format!(
+                    "Lists of inner hops in {} of {}",
+                    self.budget_bytes, self.from
+                ),
+                vec![
+                    col("dataset"),
+                    col("graph_gb").head("lists\nGB"),
+                    col("capacity_pct").head("held\n%"),
+                    col("hit_pct").head("reads\nserved %"),
+                ],
+            ),
+            View::table(
+                "foresight",
+                format!("Searches of generated graphs of {} nodes", self.nodes),
+                vec![
+                    col("dataset"),
+                    col("candidates").head("candi-\ndates"),
+                    col("recall_pct").head("recall\n@10 %"),
+                    col("steps"),
+                    col("new_pct").head("new\n%"),
+                    col("kept").head("kept\na step"),
+                    col("foreseen_pct").head("foreseen\n%"),
+                ],
+            ),
+            View::table(
+                "hops",
+                "Nodes and reads by hops from the entry",
+                vec![
+                    col("dataset"),
+                    col("hop"),
+                    col("nodes"),
+                    col("reads_pct").head("reads\n%"),
+                ],
+            ),
+            View::table(
+                "hosts",
+                "Queries a second of hosts that share devices, at most",
+                vec![
+                    col("dataset"),
+                    col("hosts"),
+                    col("devices"),
+                    col("queries_per_s").head("queries/s"),
+                    col("with_twice_the_devices").head("with twice\nthe devices"),
+                ],
+            ),
+        ]
+    }
+}

@@ -1,0 +1,196 @@
+//! How long a core takes for a list and for a vector, on each tier: described programs on the model.
+//!
+//! A list's address follows from the distances of the step before, so that lists wait for each other. The addresses of
+//! vectors are in the list, so that the core's buffers decide how many lines are under way.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use weir_lab::{Ask, Lab, LabError, Placed, WorkloadOptions};
+use weir_model::tenant::Placement;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_model::workload::{Order, Phase, Region, Within, Workload};
+
+use crate::datasets::Dataset;
+
+/// Instructions for each neighbour of a list: its number is loaded and looked up among the nodes that were met.
+const PER_NEIGHBOUR: f64 = 6.0;
+/// Instructions for each line of a vector: with registers of 128 bits four loads, four differences, four products with sums,
+/// and four for the loop.
+const PER_LINE: f64 = 16.0;
+/// Instructions for each vector: the sum of partial sums, and the store of the distance.
+const PER_VECTOR: f64 = 12.0;
+/// Cycles of an instruction while all data are in the first cache.
+const CPI: f64 = 0.4;
+/// Memory of lists or vectors, of which caches hold nothing.
+const LARGE: Bytes = Bytes::gib(16);
+/// The same where the first cache holds all.
+const SMALL: Bytes = Bytes::kib(16);
+/// Lines that each thread touches while it is watched.
+const ACCESSES: u64 = 20_000;
+
+/// The times of a dataset on one machine.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Timing {
+    /// Whose lists and vectors.
+    pub dataset: Dataset,
+    /// The tier of local memory.
+    pub near: TierName,
+    /// The tier of the pool.
+    pub far: TierName,
+}
+
+/// One thing in the first cache, on local memory, and in the pool.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct ByTier {
+    /// In the first cache: what the instructions take.
+    pub cached: Nanos,
+    /// On local memory.
+    pub near: Nanos,
+    /// In the pool.
+    pub far: Nanos,
+}
+
+/// How long a core takes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    /// A line whose address was just loaded.
+    pub line: ByTier,
+    /// A list, whose address was just known.
+    pub list: ByTier,
+    /// One of the vectors of a list.
+    pub vector: ByTier,
+    /// The cores.
+    pub cores: u32,
+}
+
+/// What a program goes through: elements of these bytes, and the instructions for each.
+struct Loop {
+    name: &'static str,
+    element: f64,
+    instructions: f64,
+    waits: bool,
+    vector: f64,
+}
+
+impl Loop {
+    fn lines(&self) -> f64 {
+        (self.element / LINE_BYTES as f64).ceil()
+    }
+
+    fn workload(&self, bytes: Bytes) -> Workload {
+        let region = Region {
+            name: self.name.into(),
+            object: None,
+            bytes,
+            order: Order::Random,
+            share: 1.0,
+            element: Bytes(self.element.round() as u64),
+            within: Within::Sequential,
+            stride: Bytes(self.element.round() as u64),
+            stores: 0.0,
+            modifies: 0.0,
+            non_temporal: 0.0,
+            streams: 1,
+            skew: 1.0,
+            dependent: if self.waits { 1.0 } else { 0.0 },
+            indexed_by: None,
+            mispredicted: if self.waits { 1.0 } else { 0.0 },
+        };
+        let each = self.instructions + self.lines();
+        let phase = Phase {
+            name: self.name.into(),
+            instructions: 1_000_000,
+            cpi: CPI,
+            apki: 1000.0 * self.lines() / each,
+            slice: 0.3,
+            vector: self.vector,
+            mispredicts: 0.0,
+            regions: vec![region],
+        };
+        Workload {
+            name: format!("neighbours-{}", self.name),
+            summary: "A part of a search for nearest neighbours".into(),
+            source: "CXL-ANNS (USENIX ATC 2023), Algorithm 1".into(),
+            assumed: None,
+            application: None,
+            variant: None,
+            threads: 1,
+            requests: None,
+            phases: vec![phase],
+        }
+    }
+}
+
+impl Timing {
+    fn loops(&self) -> [Loop; 3] {
+        let shape = self.dataset.published();
+        [
+            Loop {
+                name: "line",
+                element: LINE_BYTES as f64,
+                instructions: 2.0,
+                waits: true,
+                vector: 0.0,
+            },
+            Loop {
+                name: "list",
+                element: shape.list_bytes(),
+                instructions: PER_NEIGHBOUR * shape.degree,
+                waits: true,
+                vector: 0.0,
+            },
+            Loop {
+                name: "vector",
+                element: shape.vector_bytes(),
+                instructions: PER_VECTOR
+                    + PER_LINE * (shape.vector_bytes() / LINE_BYTES as f64).ceil(),
+                waits: false,
+                vector: 0.75,
+            },
+        ]
+    }
+}
+
+impl Ask for Timing {
+    type Got = Times;
+    const KIND: &'static str = "times of lists and vectors, version 1";
+
+    fn ask(&self, lab: &Lab<'_>) -> Result<Times, LabError> {
+        let lab = lab.inside();
+        let cores = lab.topology().cores.len() as u32;
+        // The paper's machine has no prefetcher, and vectors of a few lines in random order train none elsewhere.
+        let options = WorkloadOptions {
+            prefetch: false,
+            accesses: ACCESSES,
+            seed: lab.seed(),
+        };
+        let time = |one: &Loop, bytes: Bytes, tier: &TierName| {
+            let workload = one.workload(bytes);
+            let run = lab.answer(&Placed {
+                workload: &workload,
+                placement: Placement::Bind(tier.clone()),
+                placements: BTreeMap::new(),
+                options: &options,
+            })?;
+            let phase = run.phases.first().ok_or(LabError::Stopped)?;
+            let each = one.instructions + one.lines();
+            Ok::<_, LabError>(phase.time * (each / phase.instructions as f64))
+        };
+        let by_tier = |one: &Loop| {
+            Ok::<_, LabError>(ByTier {
+                cached: time(one, SMALL, &self.near)?,
+                near: time(one, LARGE, &self.near)?,
+                far: time(one, LARGE, &self.far)?,
+            })
+        };
+        let [line, list, vector] = self.loops();
+        Ok(Times {
+            line: by_tier(&line)?,
+            list: by_tier(&list)?,
+            vector: by_tier(&vector)?,
+            cores,
+        })
+    }
+}

@@ -1,0 +1,8 @@
+//! Laws of vectors, graphs and searches, and files that are wrong.
+
+mod arenas;
+mod files;
+mod graphs;
+mod ladder;
+mod model;
+mod searches;
