@@ -5,7 +5,7 @@
 //! that have it. Ordered are, for one host and line, M2S RwD (BIConflict behind MemWr) and S2M NDR (BIConflictAck behind
 //! Cmp); all else passes. Sources: CXL specification 3.0, sections 3.3.3 (BISnp), 3.5.1 (flows, conflicts).
 //!
-//! What the specification leaves open is decided so: clean lines leave a cache without a message; a host answers
+//! What the specification leaves open is decided so: clean lines leave a cache without a message or with MemClnEvct; a host answers
 //! a snoop only when its write-back is complete; a host that lost a line while it asked for the right to write gets that
 //! right without data, and reads the line then.
 
@@ -55,6 +55,8 @@ pub enum Ask {
     Upgrade,
     /// MemWr: a modified line goes back.
     Write,
+    /// MemClnEvct: a clean line is no longer there.
+    Clean,
 }
 
 /// What a host is snooped for.
@@ -155,6 +157,8 @@ weir_model::named! {
         Evict = "evicts M, sends MemWr",
         /// A clean line leaves the cache.
         Drop = "drops a clean copy",
+        /// The same, and the device is informed.
+        CleanEvict = "evicts a clean copy, sends MemClnEvct",
         /// Arrival at the host.
         TakeNdr = "receives S2M NDR",
         /// Arrival at the host.
@@ -340,7 +344,7 @@ impl Cell {
                     self.send(Ask::Own);
                 }
             }
-            (Some(Ask::Write), Some(_), _) => (self.ask, self.cmp) = (None, None),
+            (Some(Ask::Write | Ask::Clean), Some(_), _) => (self.ask, self.cmp) = (None, None),
             _ => {}
         }
         match (self.snoop, self.ask, self.cmp) {
@@ -409,6 +413,7 @@ impl Cell {
         let ask = match self.ask {
             Some(Ask::Share) => "MemRd SnpData",
             Some(Ask::Own) => "MemRd SnpInv",
+            Some(Ask::Clean) => "MemClnEvct",
             _ => "MemInv SnpInv",
         };
         new(self.req && !before.req, Channel::M2sReq, ask);
@@ -469,8 +474,8 @@ impl<const H: usize, const L: usize> Shared<H, L> {
                 if cell.snoop.is_none() && cell.ask.is_none() {
                     let acts: &[Act] = match cell.cache {
                         Cache::I => &[Act::Load, Act::Store],
-                        Cache::S => &[Act::Upgrade, Act::Drop],
-                        Cache::E => &[Act::Hit, Act::Drop],
+                        Cache::S => &[Act::Upgrade, Act::Drop, Act::CleanEvict],
+                        Cache::E => &[Act::Hit, Act::Drop, Act::CleanEvict],
                         Cache::M => &[Act::Hit, Act::Evict],
                     };
                     for &act in acts {
@@ -498,6 +503,10 @@ impl<const H: usize, const L: usize> Shared<H, L> {
             Act::Hit => state.write(line, host),
             Act::Evict => cell.write_back(false),
             Act::Drop => cell.cache = Cache::I,
+            Act::CleanEvict => {
+                cell.cache = Cache::I;
+                cell.send(Ask::Clean);
+            }
             _ => {}
         }
     }
@@ -538,7 +547,9 @@ impl<const H: usize, const L: usize> Shared<H, L> {
                     on(Act::TakeBirsp, &|s| self.take_birsp(s, line, host));
                 }
                 let home = &state.homes[line];
-                let room = home.holders != 0 || state.tracked() < self.filter;
+                let room = home.holders != 0
+                    || cell.ask == Some(Ask::Clean)
+                    || state.tracked() < self.filter;
                 if cell.req && home.busy.is_none() && room {
                     on(Act::TakeReq, &|s| self.take_req(s, line, host));
                 }
@@ -551,7 +562,7 @@ impl<const H: usize, const L: usize> Shared<H, L> {
     fn of_filter(&self, state: &State<H, L>, all: &mut Vec<(Step, State<H, L>)>) {
         let waits = |line: usize| {
             let home = &state.homes[line];
-            let asks = state.cells[line].iter().any(|cell| cell.req);
+            let asks = (state.cells[line].iter()).any(|cell| cell.req && cell.ask != Some(Ask::Clean));
             home.holders == 0 && home.busy.is_none() && asks
         };
         let evicts = |home: &Home| home.busy == Some(Busy::Evict);
@@ -589,8 +600,13 @@ impl<const H: usize, const L: usize> Shared<H, L> {
         let Some(ask) = state.cells[line][host].ask else {
             return;
         };
-        let home = state.homes[line];
+        let home = &mut state.homes[line];
         let others = home.holders & !(1 << host);
+        if ask == Ask::Clean {
+            home.holders = others;
+            home.alone &= others != 0;
+            return state.cells[line][host].ndr.push(Ndr::Cmp);
+        }
         let snoop = match ask {
             Ask::Share if others != 0 && home.alone => Some(Snoop::Data),
             Ask::Own | Ask::Upgrade if others != 0 => Some(Snoop::Inv),

@@ -38,7 +38,13 @@ impl<const H: usize, const L: usize> Machine for Shared<H, L> {
     fn begins(&self, step: &Step) -> bool {
         matches!(
             step.act,
-            Act::Load | Act::Store | Act::Upgrade | Act::Hit | Act::Evict | Act::Drop
+            Act::Load
+                | Act::Store
+                | Act::Upgrade
+                | Act::Hit
+                | Act::Evict
+                | Act::Drop
+                | Act::CleanEvict
         )
     }
 
