@@ -42,9 +42,7 @@ impl Cost {
     /// Of these messages.
     pub fn of(messages: impl IntoIterator<Item = Message>) -> Self {
         let mut cost = Self::default();
-        for message in messages {
-            cost.add(message, 1);
-        }
+        cost.extend(messages);
         cost
     }
 
@@ -102,6 +100,14 @@ impl Cost {
         parts.core
             + parts.link * self.crossings() as f64
             + if lines > 0 { parts.medium } else { Nanos(0.0) }
+    }
+}
+
+impl Extend<Message> for Cost {
+    fn extend<T: IntoIterator<Item = Message>>(&mut self, messages: T) {
+        for message in messages {
+            self.add(message, 1);
+        }
     }
 }
 
