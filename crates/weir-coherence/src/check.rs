@@ -17,7 +17,10 @@ impl Fault {
     /// Every one.
     pub fn all() -> Vec<Self> {
         let shared = hdm_db::Fault::ALL.map(Fault::Shared);
-        shared.into_iter().chain(type2::Fault::ALL.map(Fault::Type2)).collect()
+        shared
+            .into_iter()
+            .chain(type2::Fault::ALL.map(Fault::Type2))
+            .collect()
     }
 
     /// Its name on the command line.
@@ -35,8 +38,12 @@ impl std::str::FromStr for Fault {
     fn from_str(text: &str) -> Result<Self, String> {
         let all = Self::all();
         let names: Vec<&str> = all.iter().map(|fault| fault.name()).collect();
-        (all.iter().find(|fault| fault.name() == text).copied())
-            .ok_or_else(|| format!("no mistake is called `{text}`; known are {}", names.join(", ")))
+        (all.iter().find(|fault| fault.name() == text).copied()).ok_or_else(|| {
+            format!(
+                "no mistake is called `{text}`; known are {}",
+                names.join(", ")
+            )
+        })
     }
 }
 
@@ -62,7 +69,9 @@ where
     // The largest of these machines has half a million states.
     let (states, steps, broken) = match explore(machine, 20_000_000) {
         Ok(Explored { states, steps, .. }) => (states, steps, None),
-        Err(Stopped::TooMany { limit }) => (limit, 0, Some(("more states than expected", Vec::new()))),
+        Err(Stopped::TooMany { limit }) => {
+            (limit, 0, Some(("more states than expected", Vec::new())))
+        }
         Err(Stopped::Broken(found)) => {
             let steps = found.steps.iter().map(ToString::to_string).collect();
             (found.states, 0, Some((found.rule, steps)))
@@ -77,10 +86,17 @@ where
     }
 }
 
-fn of_hosts<const H: usize, const L: usize>(filter: usize, fault: Option<hdm_db::Fault>) -> Checked {
+fn of_hosts<const H: usize, const L: usize>(
+    filter: usize,
+    fault: Option<hdm_db::Fault>,
+) -> Checked {
     let lines = if L == 1 { "line" } else { "lines" };
     let what = format!("HDM-DB: {H} hosts, {L} {lines}, filter of {filter}");
-    checked(what, fault.map(hdm_db::Fault::name), &Shared::<H, L> { filter, fault })
+    checked(
+        what,
+        fault.map(hdm_db::Fault::name),
+        &Shared::<H, L> { filter, fault },
+    )
 }
 
 fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Checked {
@@ -88,7 +104,11 @@ fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Checked {
         Kind::Host => "CXL.cache: a line of the host",
         Kind::Device => "HDM-D: a line of the device",
     };
-    checked(what.into(), fault.map(type2::Fault::name), &Type2 { kind, fault })
+    checked(
+        what.into(),
+        fault.map(type2::Fault::name),
+        &Type2 { kind, fault },
+    )
 }
 
 /// Checks the protocols as they are.
@@ -120,7 +140,9 @@ pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Checked {
         fault: None,
     };
     let count = seeds.end.saturating_sub(seeds.start);
-    let failed = seeds.clone().find_map(|seed| walk(&machine, seed, steps).err());
+    let failed = seeds
+        .clone()
+        .find_map(|seed| walk(&machine, seed, steps).err());
     Checked {
         what: format!("HDM-DB: 8 hosts, 6 lines, filter of 2, {count} random walks"),
         fault: None,

@@ -60,14 +60,21 @@ impl Cost {
 
     /// How many messages have names that begin so.
     pub fn count(&self, name: &str) -> u64 {
-        let named = self.messages.iter().filter(|(own, _)| own.name.starts_with(name));
+        let named = self
+            .messages
+            .iter()
+            .filter(|(own, _)| own.name.starts_with(name));
         named.map(|(_, count)| count).sum()
     }
 
     /// Half slots of flits, to the device or from it.
     pub fn half_slots(&self, down: bool) -> u64 {
-        let way = self.messages.iter().filter(|(own, _)| own.channel.is_down() == down);
-        way.map(|(own, count)| own.channel.half_slots() * count).sum()
+        let way = self
+            .messages
+            .iter()
+            .filter(|(own, _)| own.channel.is_down() == down);
+        way.map(|(own, count)| own.channel.half_slots() * count)
+            .sum()
     }
 
     /// What goes to the device in full flits.
@@ -84,12 +91,22 @@ impl Cost {
     pub fn crossings(&self) -> u64 {
         let pairs: [&[&str]; 4] = [
             // The request of a host, or of a device that its host grants.
-            &["MemRd Snp", "MemInv", "Rd", "ItoMWr", "MemClnEvct", "CleanEvict", "DirtyEvict"],
+            &[
+                "MemRd Snp",
+                "MemInv",
+                "Rd",
+                "ItoMWr",
+                "MemClnEvct",
+                "CleanEvict",
+                "DirtyEvict",
+            ],
             &["BISnp"],
             &["MemWr"],
             &["SnpInv", "SnpData"],
         ];
-        let sent = pairs.iter().filter(|names| names.iter().any(|name| self.count(name) > 0));
+        let sent = pairs
+            .iter()
+            .filter(|names| names.iter().any(|name| self.count(name) > 0));
         2 * sent.count() as u64
     }
 
@@ -189,10 +206,18 @@ pub fn leaves(dirty: bool, from_filter: Option<u64>) -> Cost {
     Shared::of_host(&mut state, 1, 1, Act::Load);
     let sent = machine.drain(&mut state);
     let own = ["MemRd SnpData", "MemData", "Cmp-E"];
-    let sent = sent.into_iter().filter(|message| !own.contains(&message.name));
+    let sent = sent
+        .into_iter()
+        .filter(|message| !own.contains(&message.name));
     let mut cost = Cost::of(sent);
-    cost.add(Message::new(Channel::S2mBisnp, "BISnpInv"), holders.max(1) - 1);
-    cost.add(Message::new(Channel::M2sBirsp, "BIRspI"), holders.max(1) - 1);
+    cost.add(
+        Message::new(Channel::S2mBisnp, "BISnpInv"),
+        holders.max(1) - 1,
+    );
+    cost.add(
+        Message::new(Channel::M2sBirsp, "BIRspI"),
+        holders.max(1) - 1,
+    );
     cost
 }
 
@@ -205,19 +230,43 @@ pub fn type2() -> Vec<(Kind, &'static str, Cost)> {
         ("host loads, device has no copy", &[], HostLoad),
         ("host loads, device modified it", &[DeviceStore], HostLoad),
         ("host stores, device has no copy", &[], HostStore),
-        ("host stores, both share", &[HostLoad, DeviceLoad], HostStore),
-        ("host evicts a modified line", &[HostStore, HostStore], HostEvict),
+        (
+            "host stores, both share",
+            &[HostLoad, DeviceLoad],
+            HostStore,
+        ),
+        (
+            "host evicts a modified line",
+            &[HostStore, HostStore],
+            HostEvict,
+        ),
         ("device loads in device bias", &[], DeviceLoad),
         ("device stores in device bias", &[], DeviceStore),
-        ("device loads in host bias, host modified it", &[HostStore, HostStore], DeviceLoad),
-        ("device stores in host bias: bias flips", &[HostLoad], DeviceStore),
+        (
+            "device loads in host bias, host modified it",
+            &[HostStore, HostStore],
+            DeviceLoad,
+        ),
+        (
+            "device stores in host bias: bias flips",
+            &[HostLoad],
+            DeviceStore,
+        ),
     ];
     let host: [(&'static str, &[type2::Act], type2::Act); 6] = [
         ("device loads", &[], DeviceLoad),
         ("device stores", &[], DeviceStore),
         ("device writes a whole line", &[], DeviceWriteWhole),
-        ("device evicts a modified line", &[DeviceStore, DeviceStore], DeviceEvict),
-        ("host loads, device modified it", &[DeviceStore, DeviceStore], HostLoad),
+        (
+            "device evicts a modified line",
+            &[DeviceStore, DeviceStore],
+            DeviceEvict,
+        ),
+        (
+            "host loads, device modified it",
+            &[DeviceStore, DeviceStore],
+            HostLoad,
+        ),
         ("host stores, device has a copy", &[DeviceLoad], HostStore),
     ];
     let all = device.map(|one| (Kind::Device, one)).into_iter();

@@ -261,7 +261,11 @@ impl<const H: usize, const L: usize> State<H, L> {
         let mut state = *self;
         let bits = |bits: u8| {
             let has = |&(_, &old): &(usize, &usize)| bits & 1 << old != 0;
-            order.iter().enumerate().filter(has).fold(0, |all, (new, _)| all | 1 << new)
+            order
+                .iter()
+                .enumerate()
+                .filter(has)
+                .fold(0, |all, (new, _)| all | 1 << new)
         };
         for (line, home) in state.homes.iter_mut().enumerate() {
             for (new, &old) in order.iter().enumerate() {
@@ -270,7 +274,10 @@ impl<const H: usize, const L: usize> State<H, L> {
             home.holders = bits(home.holders);
             home.waits = bits(home.waits);
             if let Some(Busy::Ask(_, by)) = &mut home.busy {
-                *by = order.iter().position(|&old| old == usize::from(*by)).unwrap_or(0) as u8;
+                *by = order
+                    .iter()
+                    .position(|&old| old == usize::from(*by))
+                    .unwrap_or(0) as u8;
             }
         }
         state
@@ -562,14 +569,12 @@ impl<const H: usize, const L: usize> Shared<H, L> {
     fn of_filter(&self, state: &State<H, L>, all: &mut Vec<(Step, State<H, L>)>) {
         let waits = |line: usize| {
             let home = &state.homes[line];
-            let asks = (state.cells[line].iter()).any(|cell| cell.req && cell.ask != Some(Ask::Clean));
+            let asks =
+                (state.cells[line].iter()).any(|cell| cell.req && cell.ask != Some(Ask::Clean));
             home.holders == 0 && home.busy.is_none() && asks
         };
         let evicts = |home: &Home| home.busy == Some(Busy::Evict);
-        if state.tracked() < self.filter
-            || state.homes.iter().any(evicts)
-            || !(0..L).any(waits)
-        {
+        if state.tracked() < self.filter || state.homes.iter().any(evicts) || !(0..L).any(waits) {
             return;
         }
         for line in 0..L {

@@ -48,10 +48,7 @@ impl Channel {
     /// Whether it goes from the host to the device.
     pub fn is_down(self) -> bool {
         use Channel::{H2dData, H2dReq, H2dRsp, M2sBirsp, M2sReq, M2sRwd};
-        matches!(
-            self,
-            H2dReq | H2dRsp | H2dData | M2sReq | M2sRwd | M2sBirsp
-        )
+        matches!(self, H2dReq | H2dRsp | H2dData | M2sReq | M2sRwd | M2sBirsp)
     }
 
     /// Half slots of a message. A header takes a slot, a line four; two responses without data share a slot.

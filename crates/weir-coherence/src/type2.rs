@@ -65,7 +65,10 @@ enum Req {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Home {
     /// Answer, and data if there are some, to a snoop for a load or a store of the host.
-    Snoop { store: bool, with_data: Option<bool> },
+    Snoop {
+        store: bool,
+        with_data: Option<bool>,
+    },
     /// Cmp of its MemWr, before it grants what the device asks for.
     Write(Ask),
     /// The data of a device that writes.
@@ -391,7 +394,10 @@ impl Type2 {
         } else {
             s.h2d.push(snoop);
         }
-        s.home = Some(Home::Snoop { store, with_data: None });
+        s.home = Some(Home::Snoop {
+            store,
+            with_data: None,
+        });
     }
 
     /// The host has a line of its own memory that nobody else writes.
@@ -446,7 +452,9 @@ impl Type2 {
             }
         };
         let free = state.home.is_none() && state.host_ask.is_none();
-        on(state.d2h_req && free, Act::TakeD2hReq, &|s| self.take_d2h_req(s));
+        on(state.d2h_req && free, Act::TakeD2hReq, &|s| {
+            self.take_d2h_req(s)
+        });
         on(state.d2h_rsp.is_some(), Act::TakeD2hRsp, &|s| {
             let rsp = s.d2h_rsp.take();
             if let Some(Home::Snoop { with_data, .. }) = &mut s.home {
@@ -454,11 +462,15 @@ impl Type2 {
             }
             self.end_snoop(s);
         });
-        on(state.d2h_data.is_some(), Act::TakeD2hData, &|s| self.take_d2h_data(s));
+        on(state.d2h_data.is_some(), Act::TakeD2hData, &|s| {
+            self.take_d2h_data(s)
+        });
         let snooped = matches!(state.h2d.head(), Some(Down::SnpInv | Down::SnpData));
         // Behind GO a snoop waits for the line that GO is about.
         let ready = !snooped || state.go.is_none();
-        on(!state.h2d.is_empty() && ready, Act::TakeH2d, &|s| self.take_h2d(s));
+        on(!state.h2d.is_empty() && ready, Act::TakeH2d, &|s| {
+            self.take_h2d(s)
+        });
         on(state.h2d_data.is_some(), Act::TakeH2dData, &|s| {
             s.device_data = s.h2d_data.take();
             self.end_device(s);
@@ -561,11 +573,17 @@ impl Type2 {
 
     /// The answer to a snoop, and the data if there are some, have come.
     fn end_snoop(&self, s: &mut State) {
-        let Some(Home::Snoop { store, with_data: Some(with_data) }) = s.home else {
+        let Some(Home::Snoop {
+            store,
+            with_data: Some(with_data),
+        }) = s.home
+        else {
             return;
         };
         if with_data {
-            let Some(data) = s.host_data.take() else { return };
+            let Some(data) = s.host_data.take() else {
+                return;
+            };
             s.memory_fresh = data == Data::Fresh;
         }
         s.home = None;
@@ -600,7 +618,11 @@ impl Type2 {
                 };
                 s.d2h_rsp = Some(s.d2h_data.is_some());
                 if s.device != Cache::I {
-                    s.device = if snoop == Down::SnpInv { Cache::I } else { Cache::S };
+                    s.device = if snoop == Down::SnpInv {
+                        Cache::I
+                    } else {
+                        Cache::S
+                    };
                 }
             }
             None => {}
@@ -618,7 +640,8 @@ impl Type2 {
 
     fn take_req(&self, s: &mut State) {
         let Some(req) = s.req.pop() else { return };
-        if self.fault != Some(Fault::StaleMemRd) && matches!(req, Req::Share | Req::Own | Req::Inv) {
+        if self.fault != Some(Fault::StaleMemRd) && matches!(req, Req::Share | Req::Own | Req::Inv)
+        {
             s.device_to_memory();
         }
         let had = s.device != Cache::I;
@@ -725,14 +748,26 @@ pub fn sent(before: &State, after: &State) -> Vec<Message> {
         _ => "MemInv SnpInv",
     };
     new(after.req.len() > before.req.len(), Channel::M2sReq, req);
-    new(after.rwd.is_some() && before.rwd.is_none(), Channel::M2sRwd, "MemWr");
+    new(
+        after.rwd.is_some() && before.rwd.is_none(),
+        Channel::M2sRwd,
+        "MemWr",
+    );
     let cmp = match after.ndr {
         Some(Cache::S) => "Cmp-S",
         Some(Cache::E) => "Cmp-E",
         _ => "Cmp",
     };
-    new(after.ndr.is_some() && before.ndr.is_none(), Channel::S2mNdr, cmp);
-    new(after.drs.is_some() && before.drs.is_none(), Channel::S2mDrs, "MemData");
+    new(
+        after.ndr.is_some() && before.ndr.is_none(),
+        Channel::S2mNdr,
+        cmp,
+    );
+    new(
+        after.drs.is_some() && before.drs.is_none(),
+        Channel::S2mDrs,
+        "MemData",
+    );
     all
 }
 
@@ -758,7 +793,13 @@ impl crate::explore::Machine for Type2 {
         use Act::{HostEvict, HostLoad, HostStore};
         matches!(
             act,
-            HostLoad | HostStore | HostEvict | DeviceLoad | DeviceStore | DeviceWriteWhole | DeviceEvict
+            HostLoad
+                | HostStore
+                | HostEvict
+                | DeviceLoad
+                | DeviceStore
+                | DeviceWriteWhole
+                | DeviceEvict
         )
     }
 

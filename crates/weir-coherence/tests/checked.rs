@@ -11,8 +11,14 @@ use weir_coherence::type2::Kind;
 fn no_state_of_the_protocols_breaks_a_rule() {
     for found in check::all() {
         assert_eq!(found.broken, None, "{}", found.what);
-        assert!(found.states > 100 && found.steps > found.states, "{found:?}");
-        println!("{}: {} states, {} steps", found.what, found.states, found.steps);
+        assert!(
+            found.states > 100 && found.steps > found.states,
+            "{found:?}"
+        );
+        println!(
+            "{}: {} states, {} steps",
+            found.what, found.states, found.steps
+        );
     }
 }
 
@@ -21,7 +27,9 @@ fn no_state_of_the_protocols_breaks_a_rule() {
 fn each_planted_mistake_is_found_with_a_shortest_way() {
     let steps = |fault: Fault| {
         let found = check::with(fault);
-        let (rule, steps) = found.broken.unwrap_or_else(|| panic!("{} is not found", fault.name()));
+        let (rule, steps) = found
+            .broken
+            .unwrap_or_else(|| panic!("{} is not found", fault.name()));
         println!("{}: {rule}, {} steps", fault.name(), steps.len());
         (rule, steps.len())
     };
@@ -30,11 +38,22 @@ fn each_planted_mistake_is_found_with_a_shortest_way() {
         assert_ne!(rule, rules::OVERFULL);
         assert!((4..=20).contains(&count), "{}: {count}", fault.name());
     }
-    assert_eq!(steps("silent-filter".parse().unwrap()).0, rules::NOT_COVERED);
+    assert_eq!(
+        steps("silent-filter".parse().unwrap()).0,
+        rules::NOT_COVERED
+    );
     assert_eq!(steps("bias-flip".parse().unwrap()), (rules::TWO_WRITERS, 5));
     assert_eq!(steps("bogus-data".parse().unwrap()).0, rules::LOST);
-    assert_eq!(steps("no-answer".parse().unwrap()).0, weir_coherence::explore::STUCK);
-    assert!("nonsense".parse::<Fault>().unwrap_err().contains("bias-flip"));
+    assert_eq!(
+        steps("no-answer".parse().unwrap()).0,
+        weir_coherence::explore::STUCK
+    );
+    assert!(
+        "nonsense"
+            .parse::<Fault>()
+            .unwrap_err()
+            .contains("bias-flip")
+    );
 }
 
 #[test]
@@ -53,24 +72,50 @@ fn long_random_walks_break_no_rule() {
 fn a_transaction_sends_what_its_flow_says() {
     let names = |cost: cost::Cost| {
         let messages = cost.messages().iter();
-        messages.map(|(own, count)| format!("{count} {}", own.name)).collect::<Vec<_>>().join(", ")
+        messages
+            .map(|(own, count)| format!("{count} {}", own.name))
+            .collect::<Vec<_>>()
+            .join(", ")
     };
-    assert_eq!(names(cost::shared(Before::Nobody, false, false)), "1 MemRd SnpData, 1 Cmp-E, 1 MemData");
+    assert_eq!(
+        names(cost::shared(Before::Nobody, false, false)),
+        "1 MemRd SnpData, 1 Cmp-E, 1 MemData"
+    );
     assert_eq!(
         names(cost::shared(Before::Dirty, false, true)),
         "1 MemRd SnpInv, 1 BISnpInv, 1 MemWr, 1 Cmp, 1 BIRspI, 1 Cmp-E, 1 MemData"
     );
-    assert_eq!(names(cost::shared(Before::Sharers(0), true, true)), "1 MemInv SnpInv, 1 Cmp-E");
-    assert_eq!(names(cost::leaves(true, Some(1))), "1 BISnpInv, 1 MemWr, 1 Cmp, 1 BIRspI");
+    assert_eq!(
+        names(cost::shared(Before::Sharers(0), true, true)),
+        "1 MemInv SnpInv, 1 Cmp-E"
+    );
+    assert_eq!(
+        names(cost::leaves(true, Some(1))),
+        "1 BISnpInv, 1 MemWr, 1 Cmp, 1 BIRspI"
+    );
     assert_eq!(names(cost::leaves(false, None)), "1 MemClnEvct, 1 Cmp");
     let of = |kind, name| {
         let all = cost::type2();
-        names(all.into_iter().find(|one| one.0 == kind && one.1 == name).unwrap().2)
+        names(
+            all.into_iter()
+                .find(|one| one.0 == kind && one.1 == name)
+                .unwrap()
+                .2,
+        )
     };
     assert_eq!(of(Kind::Device, "device stores in device bias"), "");
-    assert_eq!(of(Kind::Device, "device stores in host bias: bias flips"), "1 RdOwn, 1 MemRdFwd");
-    assert_eq!(of(Kind::Device, "host stores, both share"), "1 MemInv SnpInv, 1 Cmp-E");
-    assert_eq!(of(Kind::Host, "host stores, device has a copy"), "1 SnpInv, 1 RspIHitSE");
+    assert_eq!(
+        of(Kind::Device, "device stores in host bias: bias flips"),
+        "1 RdOwn, 1 MemRdFwd"
+    );
+    assert_eq!(
+        of(Kind::Device, "host stores, both share"),
+        "1 MemInv SnpInv, 1 Cmp-E"
+    );
+    assert_eq!(
+        of(Kind::Host, "host stores, device has a copy"),
+        "1 SnpInv, 1 RspIHitSE"
+    );
     assert_eq!(
         of(Kind::Device, "device loads in host bias, host modified it"),
         "1 RdShared, 1 MemWr, 1 Cmp, 1 MemRdFwd"
@@ -81,7 +126,10 @@ fn a_transaction_sends_what_its_flow_says() {
 #[test]
 fn sharers_cost_what_a_machine_with_all_of_them_sends() {
     for others in 1..8_usize {
-        let machine = Shared::<8, 1> { filter: 1, fault: None };
+        let machine = Shared::<8, 1> {
+            filter: 1,
+            fault: None,
+        };
         let mut state = State::new();
         for host in 0..=others {
             Shared::of_host(&mut state, 0, host, Act::Load);
@@ -92,7 +140,10 @@ fn sharers_cost_what_a_machine_with_all_of_them_sends() {
         Shared::of_host(&mut state, 0, 0, Act::Upgrade);
         let mut sent = weir_coherence::hdm_db::sent(&before, &state);
         sent.extend(machine.drain(&mut state));
-        let (all, own) = (cost::Cost::of(sent), cost::shared(Before::Sharers(others as u64), true, true));
+        let (all, own) = (
+            cost::Cost::of(sent),
+            cost::shared(Before::Sharers(others as u64), true, true),
+        );
         for name in ["MemInv", "BISnpInv", "BIRspI", "Cmp-E"] {
             assert_eq!(all.count(name), own.count(name), "{others} {name}");
         }

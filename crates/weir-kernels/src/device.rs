@@ -104,7 +104,10 @@ impl Device {
 
     /// Gives a kernel a range behind the others, with a queue of `depth` requests; returns its address.
     pub fn attach(&mut self, kernel: Box<dyn Kernel>, depth: usize) -> u64 {
-        let base = self.windows.last().map_or(0, |last| last.base + last.kernel.len());
+        let base = self
+            .windows
+            .last()
+            .map_or(0, |last| last.base + last.kernel.len());
         self.windows.push(Window {
             base: base.next_multiple_of(1 << 12),
             kernel,
@@ -117,8 +120,12 @@ impl Device {
     }
 
     fn window(&self, address: u64) -> Result<usize, Fault> {
-        let has = |window: &Window| (window.base..window.base + window.kernel.len()).contains(&address);
-        self.windows.iter().position(has).ok_or(Fault::NoRange(address))
+        let has =
+            |window: &Window| (window.base..window.base + window.kernel.len()).contains(&address);
+        self.windows
+            .iter()
+            .position(has)
+            .ok_or(Fault::NoRange(address))
     }
 
     /// What was counted of the range that has this address.
@@ -164,7 +171,9 @@ impl Device {
         let mut done = at;
         if held.host == Cache::I {
             let kernel = &self.windows[window].kernel;
-            let changes = !kernel.changes(address - self.windows[window].base).is_empty();
+            let changes = !kernel
+                .changes(address - self.windows[window].base)
+                .is_empty();
             // A host that has such a line alone would write it without a message: the device has a copy too.
             if changes && self.mode == Mode::Type2 && held.device == Cache::I {
                 self.run(address, Act::DeviceLoad, at)?;
@@ -252,11 +261,13 @@ impl Device {
     }
 
     fn held(&mut self, address: u64) -> &mut Held {
-        self.lines.entry(address / LINE as u64).or_insert_with(|| Held {
-            state: State::new(Kind::Device),
-            copy: [0; LINE],
-            noticed: None,
-        })
+        self.lines
+            .entry(address / LINE as u64)
+            .or_insert_with(|| Held {
+                state: State::new(Kind::Device),
+                copy: [0; LINE],
+                noticed: None,
+            })
     }
 
     fn note(&mut self, messages: &[Message]) {
@@ -278,7 +289,10 @@ impl Device {
         loop {
             self.note(&sent);
             time += if sent.is_empty() { 0 } else { self.link };
-            if let Some(asks) = sent.iter().find(|message| message.channel == Channel::M2sReq) {
+            if let Some(asks) = sent
+                .iter()
+                .find(|message| message.channel == Channel::M2sReq)
+            {
                 request = asks.name;
             }
             MACHINE.onward(&state, &mut next);
@@ -321,10 +335,16 @@ impl Device {
         for other in others {
             let known = self.lines.get(&((base + other) / LINE as u64));
             // What the host may have written is recalled; before it writes, it has no copy of what changes.
-            if known.is_none_or(|held| held.state.is_device_bias() || !own && held.state.device != Cache::I) {
+            if known.is_none_or(|held| {
+                held.state.is_device_bias() || !own && held.state.device != Cache::I
+            }) {
                 continue;
             }
-            let act = if own { Act::DeviceStore } else { Act::DeviceLoad };
+            let act = if own {
+                Act::DeviceStore
+            } else {
+                Act::DeviceLoad
+            };
             time = self.run(base + other, act, time)?;
             self.windows[window].counts.invalidated += u64::from(own);
         }
@@ -353,7 +373,9 @@ impl Device {
         let counts = &mut self.windows[window].counts;
         counts.writes += 1;
         counts.leads.extend(noticed.map(|noticed| time - noticed));
-        Ok(self.serve(window, time, |kernel, io| kernel.write(at, &line, io))?.0)
+        Ok(self
+            .serve(window, time, |kernel, io| kernel.write(at, &line, io))?
+            .0)
     }
 
     /// A request waits for its turn, and its kernel's handler runs; returns when it is done.

@@ -95,7 +95,9 @@ impl Standin {
 
     fn ask(&self, what: u64, at: u64, line: &Line) -> Result<Line, Fault> {
         let taken = |slot: &&Slot| {
-            let swap = slot.doorbell.compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
+            let swap =
+                slot.doorbell
+                    .compare_exchange(FREE, TAKEN, Ordering::Acquire, Ordering::Relaxed);
             swap.is_ok()
         };
         let slot = loop {
@@ -140,7 +142,10 @@ impl Drop for Standin {
 
 fn put(slot: &Slot, line: &Line) {
     for (own, bytes) in slot.line.iter().zip(line.chunks_exact(8)) {
-        let word = bytes.iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        let word = bytes
+            .iter()
+            .rev()
+            .fold(0, |word, &byte| word << 8 | u64::from(byte));
         own.store(word, Ordering::Relaxed);
     }
 }

@@ -42,7 +42,15 @@ fn memories() -> Vec<Box<dyn Kernel>> {
         Box::new(Ssd::new(0, 4, 2)),
         Box::new(Buffer::new(100, 4)),
         Box::new(Compress::new(1 << 14)),
-        Box::new(Placement::new(200, 2, 2, Times { flash_program: 20_000, ..TIMES })),
+        Box::new(Placement::new(
+            200,
+            2,
+            2,
+            Times {
+                flash_program: 20_000,
+                ..TIMES
+            },
+        )),
     ]
 }
 
@@ -327,14 +335,25 @@ fn commits(mode: Mode, armed: bool, lead: u64, count: u64) -> (Vec<u64>, Device,
 fn a_notice_precedes_each_write_where_lines_are_shared_and_never_without() {
     let (_, device, base) = commits(Mode::Type2, true, 500, 200);
     let counts = device.counts(base).unwrap();
-    assert_eq!((counts.notices, counts.writes, counts.leads.len()), (200, 200, 200));
+    assert_eq!(
+        (counts.notices, counts.writes, counts.leads.len()),
+        (200, 200, 200)
+    );
     // The request is on its way back to the host, which then works, and the line crosses the link.
-    assert!(counts.leads.iter().all(|&lead| lead >= 500 + 2 * 70), "{:?}", counts.leads);
+    assert!(
+        counts.leads.iter().all(|&lead| lead >= 500 + 2 * 70),
+        "{:?}",
+        counts.leads
+    );
     // A host that has the line alone writes it without a message, and HDM-H has none.
     for (mode, armed) in [(Mode::Type2, false), (Mode::Type3, true)] {
         let (_, device, base) = commits(mode, armed, 500, 200);
         let counts = device.counts(base).unwrap();
-        assert_eq!((counts.notices, counts.writes, counts.leads.len()), (0, 200, 0), "{mode:?}");
+        assert_eq!(
+            (counts.notices, counts.writes, counts.leads.len()),
+            (0, 200, 0),
+            "{mode:?}"
+        );
     }
 }
 
@@ -349,7 +368,10 @@ fn a_commit_is_shorter_by_the_lead_until_flash_is_hidden() {
     // All of the program is hidden, and a longer lead gives no more.
     assert_eq!(early[4], early[6], "{early:?}");
     assert!(early[6] < 1_000 && early[0] > 99_000, "{early:?}");
-    assert!(late.iter().all(|&time| time == late[0] && time > 100_000), "{late:?}");
+    assert!(
+        late.iter().all(|&time| time == late[0] && time > 100_000),
+        "{late:?}"
+    );
 }
 
 #[test]
@@ -361,7 +383,10 @@ fn a_notice_that_no_write_follows_is_counted_when_the_line_is_asked_for_again() 
     device.evict(base).unwrap();
     device.arm(base).unwrap();
     let counts = device.counts(base).unwrap();
-    assert_eq!((counts.notices, counts.false_notices, counts.writes), (1, 1, 0));
+    assert_eq!(
+        (counts.notices, counts.false_notices, counts.writes),
+        (1, 1, 0)
+    );
     // In device bias a line is asked for without a message; the host's copy takes a request and its grant.
     assert_eq!(counts.rearms, (2, 2));
 }
@@ -382,7 +407,10 @@ fn a_flush_moves_a_frame_to_flash_and_no_data_over_the_link() {
     assert!((0..64).all(|at| page[64 * at as usize..][..64] == line(at)));
     // A range without flash says that it has none.
     let plain = device.attach(Box::new(Expander::new(4096)), 8);
-    assert!(matches!(device.flush(plain, 64), Err(Fault::Unsupported { .. })));
+    assert!(matches!(
+        device.flush(plain, 64),
+        Err(Fault::Unsupported { .. })
+    ));
     assert!(matches!(device.load(1 << 40), Err(Fault::NoRange(_))));
 }
 
@@ -401,7 +429,11 @@ impl Kernel for Bad {
         self.0 += 1;
         match self.0 % 2 {
             0 => Ok([1; 64]),
-            _ => Err(Fault::Failed { kernel: "bad", at, why: "it is bad".into() }),
+            _ => Err(Fault::Failed {
+                kernel: "bad",
+                at,
+                why: "it is bad".into(),
+            }),
         }
     }
     fn write(&mut self, at: u64, _: &Line, _: &mut Io<'_>) -> Result<(), Fault> {
@@ -455,5 +487,11 @@ fn the_stand_in_answers_as_the_device_does() {
     let buffer = Standin::start(Box::new(Buffer::new(0, 1)), 1).unwrap();
     buffer.flush(0, 4096).unwrap();
     let plain = Standin::start(Box::new(Expander::new(64)), 1).unwrap();
-    assert!(plain.flush(0, 64).unwrap_err().to_string().contains("expander"));
+    assert!(
+        plain
+            .flush(0, 64)
+            .unwrap_err()
+            .to_string()
+            .contains("expander")
+    );
 }

@@ -52,6 +52,10 @@ const FILES: &[(&str, &str)] = &[
         include_str!("../../../published/vmware-disagg.toml"),
     ),
     (
+        "dbk.toml",
+        include_str!("../../../published/dbk.toml"),
+    ),
+    (
         "cxl-ssd.toml",
         include_str!("../../../published/cxl-ssd.toml"),
     ),

@@ -36,8 +36,10 @@ use weir_steer::tier::{Simulate, Simulated};
 use weir_trace::check::Imported;
 
 use weir_persist::outcome::PersistCheck;
+use weir_plan::coherence::CoherencePlan;
 use weir_plan::cost::CostPlan;
 use weir_plan::failures::FailurePlan;
+use weir_plan::kernels::KernelPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
@@ -123,6 +125,8 @@ pub static STORED: &[Reader] = &[
     Reader::of::<InsensitivePlan>(plan::INSENSITIVE),
     Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
     Reader::of::<BalancePlan>(plan::BALANCE),
+    Reader::of::<CoherencePlan>(plan::COHERENCE),
+    Reader::of::<KernelPlan>(plan::KERNELS),
     Reader::of::<PersistCheck>(persist::CHECK),
     Reader::of::<AppDirect>(dax::VERB),
     Reader::of::<Points>(Planned::VERB),

@@ -13,7 +13,10 @@ pub struct Compress {
 impl Compress {
     /// A range of so many bytes.
     pub fn new(bytes: u64) -> Self {
-        Self { bytes, lines: HashMap::new() }
+        Self {
+            bytes,
+            lines: HashMap::new(),
+        }
     }
 
     /// What its lines take.
@@ -70,7 +73,10 @@ impl Kernel for Compress {
 
     fn read(&mut self, at: u64, io: &mut Io<'_>) -> Result<Line, Fault> {
         io.dram(64);
-        Ok(self.lines.get(&at).map_or([0; LINE], |packed| unpack(packed)))
+        Ok(self
+            .lines
+            .get(&at)
+            .map_or([0; LINE], |packed| unpack(packed)))
     }
 
     fn write(&mut self, at: u64, line: &Line, io: &mut Io<'_>) -> Result<(), Fault> {

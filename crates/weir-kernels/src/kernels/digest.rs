@@ -40,7 +40,11 @@ impl Kernel for Digest {
         let mut line = [0; LINE];
         for own in 0..8 {
             let sum = digest(&line_of(&self.0, 8 * view + own * LINE as u64));
-            put_line(&mut line[8 * own as usize..][..8], 0, &line_of(&sum.to_le_bytes(), 0));
+            put_line(
+                &mut line[8 * own as usize..][..8],
+                0,
+                &line_of(&sum.to_le_bytes(), 0),
+            );
         }
         Ok(line)
     }

@@ -44,7 +44,12 @@ impl Log {
         }
         if self.leaving.is_none() && self.sram.len() >= PER_PAGE {
             let page = self.first + self.sram[0].0 / PAGE as u64;
-            let bytes = self.sram.iter().take(PER_PAGE).flat_map(|(_, line)| *line).collect();
+            let bytes = self
+                .sram
+                .iter()
+                .take(PER_PAGE)
+                .flat_map(|(_, line)| *line)
+                .collect();
             self.leaving = Some((PER_PAGE, io.flash_program(page, bytes)));
         }
     }
@@ -53,8 +58,15 @@ impl Log {
     pub fn recover(&self, media: &Media) -> Vec<Line> {
         let staged = self.sram.front().map_or(self.next, |(at, _)| *at) / PAGE as u64;
         let pages = (0..staged).map(|page| media.flash.content(self.first + page));
-        let lines = pages.flat_map(|bytes| bytes.chunks(LINE).map(|line| super::line_of(line, 0)).collect::<Vec<_>>());
-        lines.chain(self.sram.iter().map(|(_, line)| *line)).collect()
+        let lines = pages.flat_map(|bytes| {
+            bytes
+                .chunks(LINE)
+                .map(|line| super::line_of(line, 0))
+                .collect::<Vec<_>>()
+        });
+        lines
+            .chain(self.sram.iter().map(|(_, line)| *line))
+            .collect()
     }
 }
 

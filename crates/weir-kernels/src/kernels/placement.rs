@@ -24,11 +24,19 @@ impl Placement {
     }
 
     /// Lets a medium do something with an offset of its own.
-    fn on<T>(&mut self, at: u64, io: &mut Io<'_>, what: impl FnOnce(&mut Ssd, u64, &mut Io<'_>) -> T) -> T {
+    fn on<T>(
+        &mut self,
+        at: u64,
+        io: &mut Io<'_>,
+        what: impl FnOnce(&mut Ssd, u64, &mut Io<'_>) -> T,
+    ) -> T {
         if at >= self.split {
             return what(&mut self.cold, at - self.split, io);
         }
-        let mut own = Io { now: io.now, media: &mut self.slc };
+        let mut own = Io {
+            now: io.now,
+            media: &mut self.slc,
+        };
         let got = what(&mut self.hot, at, &mut own);
         io.now = own.now;
         got
@@ -58,7 +66,9 @@ impl Kernel for Placement {
             self.on(at, io, |ssd, at, io| ssd.flush(at, len.min(split - at), io))?;
         }
         match end.checked_sub(split.max(at)) {
-            Some(left) if left > 0 => self.on(split.max(at), io, |ssd, at, io| ssd.flush(at, left, io)),
+            Some(left) if left > 0 => {
+                self.on(split.max(at), io, |ssd, at, io| ssd.flush(at, left, io))
+            }
             _ => Ok(()),
         }
     }

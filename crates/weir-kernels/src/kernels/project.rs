@@ -14,8 +14,16 @@ impl Project {
     /// Columns of 8 bytes of a table of rows of so many bytes; columns that no row has are left out.
     pub fn new(table: Vec<u8>, row: usize, columns: &[usize]) -> Self {
         let row = row.max(8).next_multiple_of(8);
-        let columns = columns.iter().copied().filter(|&column| column < row / 8).collect();
-        Self { table, row, columns }
+        let columns = columns
+            .iter()
+            .copied()
+            .filter(|&column| column < row / 8)
+            .collect();
+        Self {
+            table,
+            row,
+            columns,
+        }
     }
 }
 
@@ -32,7 +40,10 @@ impl Kernel for Project {
         let (width, rows) = (self.columns.len().max(1), self.table.len() / self.row);
         let mut line = [0; 64];
         for cell in 0..8 {
-            let (row, column) = ((at as usize / 8 + cell) / width, (at as usize / 8 + cell) % width);
+            let (row, column) = (
+                (at as usize / 8 + cell) / width,
+                (at as usize / 8 + cell) % width,
+            );
             if row < rows {
                 let from = row * self.row + 8 * self.columns[column];
                 let part = line_of(&self.table[from..from + 8], 0);

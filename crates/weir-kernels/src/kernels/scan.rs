@@ -68,7 +68,11 @@ impl Scan {
     /// A table of rows of so many bytes, a multiple of 8.
     pub fn new(table: Vec<u8>, row: usize) -> Self {
         let row = row.max(8).next_multiple_of(8);
-        Self { table, row, found: Vec::new() }
+        Self {
+            table,
+            row,
+            found: Vec::new(),
+        }
     }
 }
 
@@ -97,7 +101,11 @@ impl Kernel for Scan {
         }
         io.dram(self.table.len());
         let rows = self.table.chunks_exact(self.row);
-        self.found = rows.filter(|row| predicate.holds(row)).flatten().copied().collect();
+        self.found = rows
+            .filter(|row| predicate.holds(row))
+            .flatten()
+            .copied()
+            .collect();
         Ok(())
     }
 

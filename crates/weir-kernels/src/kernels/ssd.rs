@@ -18,7 +18,12 @@ impl Ssd {
     /// Pages of flash from `first` on, with room for so many of them in staging memory.
     pub fn new(first: u64, pages: u64, room: usize) -> Self {
         let room = room.max(1);
-        Self { first, pages, room, staged: VecDeque::new() }
+        Self {
+            first,
+            pages,
+            room,
+            staged: VecDeque::new(),
+        }
     }
 
     fn stage(&mut self, at: u64, io: &mut Io<'_>) -> &mut (u64, Vec<u8>, bool) {

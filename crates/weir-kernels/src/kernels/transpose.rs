@@ -15,7 +15,12 @@ impl Transpose {
     pub fn new(rows: usize, columns: usize, width: usize) -> Self {
         let width = width.next_power_of_two().clamp(1, LINE);
         let cells = vec![0; rows * columns * width];
-        Self { cells, rows, columns, width }
+        Self {
+            cells,
+            rows,
+            columns,
+            width,
+        }
     }
 
     /// Bytes of a view, and the address of the second one.
@@ -33,7 +38,11 @@ impl Transpose {
                 false => (cell % self.rows, cell / self.rows),
             };
             let (rows, columns) = (row * self.columns + column, column * self.rows + row);
-            let other = if by_row { self.view() as usize + columns * self.width } else { rows * self.width };
+            let other = if by_row {
+                self.view() as usize + columns * self.width
+            } else {
+                rows * self.width
+            };
             (rows * self.width, other)
         })
     }
@@ -69,7 +78,9 @@ impl Kernel for Transpose {
     }
 
     fn changes(&self, at: u64) -> Vec<u64> {
-        let lines = self.shown(at).map(|(_, other)| (other / LINE * LINE) as u64);
+        let lines = self
+            .shown(at)
+            .map(|(_, other)| (other / LINE * LINE) as u64);
         let mut lines: Vec<u64> = lines.collect();
         lines.sort_unstable();
         lines.dedup();
