@@ -51,10 +51,7 @@ const FILES: &[(&str, &str)] = &[
         "vmware-disagg.toml",
         include_str!("../../../published/vmware-disagg.toml"),
     ),
-    (
-        "dbk.toml",
-        include_str!("../../../published/dbk.toml"),
-    ),
+    ("dbk.toml", include_str!("../../../published/dbk.toml")),
     (
         "cxl-ssd.toml",
         include_str!("../../../published/cxl-ssd.toml"),

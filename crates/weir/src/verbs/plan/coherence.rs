@@ -94,7 +94,7 @@ fn parts<'a>(on: &str, platform: &'a Platform) -> Result<(Parts, &'a Device)> {
             "the device of {on} must be on a port of the host itself"
         )));
     }
-    let idle = platform.host.dram.idle.value;
+    let idle = platform.host.dram.measured.idle.value;
     let link = (attached.device.measured.idle.value - idle) / 2.0;
     let parts = Parts {
         core: Nanos((idle - DRAM).get().max(0.0)),
@@ -109,6 +109,7 @@ fn times(device: &Device, backing: &Backing) -> Times {
     let line = device
         .measured
         .read
+        .as_ref()
         .map_or(1.0, |read| 64.0 / read.value.get());
     Times {
         sram: SRAM_NS,
