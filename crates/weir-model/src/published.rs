@@ -34,6 +34,7 @@ const FILES: &[&str] = &[
     "cxl-ssd.toml",
     "streamer.toml",
     "directcxl.toml",
+    "dbk.toml",
     "cxl-anns.toml",
     "post-optane.toml",
 ];

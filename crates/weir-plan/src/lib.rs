@@ -9,14 +9,18 @@
 //! | [`pool`] | how much memory pools save when a trace is replayed |
 //! | [`failures`] | what the failure of a part takes down, and what a second copy costs |
 //! | [`predict`] | the two predictors that split VMs between local memory and a pool, and what is decided with them |
+//! | [`coherence`] | whether the protocol of CXL keeps caches coherent, and what it takes |
+//! | [`kernels`] | what address ranges with a meaning save |
 //! | [`trace`] | virtual machines over time: read, generated |
 //! | [`published`] | rows of papers that the above answers |
 //!
 //! Nothing here reads a file, a clock or a machine.
 
+pub mod coherence;
 pub mod cost;
 pub mod error;
 pub mod failures;
+pub mod kernels;
 pub mod latency;
 pub mod packing;
 pub mod pool;

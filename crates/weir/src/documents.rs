@@ -33,8 +33,10 @@ use weir_model::diagnosis::DoctorDocument;
 use weir_model::document::{BenchDocument, Document};
 use weir_model::insight::SlowdownModel;
 use weir_persist::outcome::PersistCheck;
+use weir_plan::coherence::CoherencePlan;
 use weir_plan::cost::CostPlan;
 use weir_plan::failures::FailurePlan;
+use weir_plan::kernels::KernelPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
@@ -517,6 +519,8 @@ kinds! {
     Of<InsensitivePlan> => "weir plan insensitive",
     Of<UntouchedPlan> => "weir plan untouched",
     Of<BalancePlan> => "weir plan balance",
+    Of<CoherencePlan> => "weir plan coherence",
+    Of<KernelPlan> => "weir plan kernels",
     Of<PersistCheck> => "weir persist check",
     Of<AppDirect> => "weir bench stream --dax",
     PoolDocument => "weir pool create, add, release, recover, status",

@@ -39,8 +39,10 @@ use weir_trace::check::Imported;
 use weir_ann::outcome::Neighbours;
 use weir_ann::study::NeighbourSearch;
 use weir_persist::outcome::PersistCheck;
+use weir_plan::coherence::CoherencePlan;
 use weir_plan::cost::CostPlan;
 use weir_plan::failures::FailurePlan;
+use weir_plan::kernels::KernelPlan;
 use weir_plan::latency::PoolLatencies;
 use weir_plan::packing::PackingBound;
 use weir_plan::pool::PoolPlan;
@@ -128,6 +130,8 @@ pub static STORED: &[Reader] = &[
     Reader::of::<InsensitivePlan>(plan::INSENSITIVE),
     Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
     Reader::of::<BalancePlan>(plan::BALANCE),
+    Reader::of::<CoherencePlan>(plan::COHERENCE),
+    Reader::of::<KernelPlan>(plan::KERNELS),
     Reader::of::<PersistCheck>(persist::CHECK),
     Reader::of::<AppDirect>(dax::VERB),
     Reader::of::<Points>(Planned::VERB),

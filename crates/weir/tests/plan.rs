@@ -10,7 +10,15 @@ fn rows<'d>(document: &'d serde_json::Value, list: &str) -> &'d Vec<serde_json::
 fn every_verb_has_help_with_an_example_and_keeps_a_run() {
     let place = Place::new();
     for verb in [
-        "", "latency", "cost", "packing", "pool", "failures", "trace",
+        "",
+        "latency",
+        "cost",
+        "packing",
+        "pool",
+        "failures",
+        "trace",
+        "coherence",
+        "kernels",
     ] {
         let help = place
             .run(format!("plan {verb} --help").as_str())
@@ -26,6 +34,11 @@ fn every_verb_has_help_with_an_example_and_keeps_a_run() {
     for (words, schema) in [
         ("plan latency".to_owned(), "weir/plan-latency/1"),
         ("plan cost".to_owned(), "weir/plan-cost/1"),
+        (
+            "plan coherence --walks 2 --break bogus-data".to_owned(),
+            "weir/plan-coherence/1",
+        ),
+        ("plan kernels".to_owned(), "weir/plan-kernels/1"),
         (format!("plan packing {small}"), "weir/plan-packing/1"),
         (
             format!("plan pool {small} --clusters 2"),

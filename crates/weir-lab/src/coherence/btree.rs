@@ -1,6 +1,6 @@
 //! A B+-tree whose nodes are runs of lines, and the lines that its operations touch.
 
-use super::directory::Line;
+use super::Line;
 
 /// Bytes of an entry: a key and a child or a value.
 const ENTRY: u32 = 16;

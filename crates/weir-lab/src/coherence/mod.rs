@@ -2,18 +2,17 @@
 //!
 //! Memory of a rack that several hosts map is coherent: *CXL and the Return of Scale-Up Database Engines* (arXiv
 //! 2401.01150, sections 2 and 3.3) asks how much traffic a lock table or an index makes then. Operations of each host
-//! touch the lines of a structure in turn, a directory counts the messages, and the latency of an operation follows from
+//! touch the lines of a structure in turn, the protocol of `weir-coherence` says the messages of each, and the latency of an operation follows from
 //! that of the tier: a request to the device takes what a read takes, and one that waits for other hosts as long again,
 //! since the device asks them over links like that of the host. What hits in a host's cache takes no time here.
 
 mod btree;
-mod directory;
 mod outcome;
 mod program;
 
-pub use directory::{Directory, Holders, Host, Line, MOST_HOSTS, Messages};
 pub use outcome::{SharedPiece, SharedRun, Sharing};
 pub use program::{Counted, Piece, Structure, Use, run};
+pub use weir_coherence::serial::{Directory, Holders, Host, Line, MOST_HOSTS, Messages};
 
 use serde::Serialize;
 use weir_model::access::{Locality, Op, Pattern};
@@ -27,7 +26,7 @@ use crate::{Ask, Lab, LabError};
 
 /// Count what hosts that share memory pay for coherence, structure by structure.
 ///
-/// Hosts use a structure at the same time. A directory with the states of MESI counts reads of memory, invalidations,
+/// Hosts use a structure at the same time. The protocol of CXL (HDM-DB) says reads of memory, invalidations,
 /// requests to other hosts and write-backs; the latency of the tier says what an operation waits for them. Each host
 /// has read all of the structure before (the line of a lock is with one of them), so that one host alone pays only where
 /// its cache is too small.
@@ -36,7 +35,8 @@ use crate::{Ask, Lab, LabError};
 Examples:
   weir place share --on emr2s+cxl-a@switch
   weir place share --on emr2s+cxl-a@switch --structure btree,btree_latched --hosts 2,16
-  weir place share --on emr2s+cxl-a@switch --structure locks --skew 0 --items 1000000")]
+  weir place share --on emr2s+cxl-a@switch --structure locks --skew 0 --items 1000000
+  weir place share --on emr2s+cxl-a@switch --snoop-filter 65536")]
 pub struct Share {
     /// The tier that the hosts share.
     #[arg(long, value_name = "TIER", default_value = "cxl0")]
@@ -62,6 +62,9 @@ pub struct Share {
     /// What each host's cache holds [default: the last-level cache of the machine].
     #[arg(long, value_name = "SIZE")]
     pub cache: Option<Bytes>,
+    /// Lines that the device's snoop filter tracks [default: every line that is cached].
+    #[arg(long, value_name = "ENTRIES", value_parser = clap::value_parser!(u64).range(1..))]
+    pub snoop_filter: Option<u64>,
     /// Operations of each host that are counted, after as many that are not.
     #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(100..=1_000_000))]
     pub operations: u64,
@@ -90,7 +93,7 @@ struct Counting {
 
 impl Ask for Counting {
     type Got = Counted;
-    const KIND: &'static str = "structure that hosts share, version 1";
+    const KIND: &'static str = "structure that hosts share, version 2";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Counted, LabError> {
         let counted = run(self.structure, self.with, &|| lab.stopped());
@@ -139,6 +142,7 @@ impl Study for Share {
                     writes: self.writes / 100.0,
                     skew: self.skew,
                     capacity: (cache.get() / LINE_BYTES) as usize,
+                    filter: self.snoop_filter,
                     operations: self.operations,
                     seed: lab.seed(),
                 },
@@ -160,6 +164,7 @@ impl Study for Share {
             items: self.items,
             writes_pct: self.writes,
             skew: self.skew,
+            snoop_filter: self.snoop_filter,
             runs: runs.collect(),
             pieces: pieces.collect(),
         })

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_coherence::message::Flit;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 
@@ -25,6 +26,9 @@ pub struct Sharing {
     pub writes_pct: f64,
     /// Exponent of Zipf's law, by which items are chosen.
     pub skew: f64,
+    /// Lines that the device's snoop filter tracks, where it has a limit.
+    #[serde(default)]
+    pub snoop_filter: Option<u64>,
     /// Structures, by the number of hosts.
     pub runs: Vec<SharedRun>,
     /// Their parts, for operations of all hosts.
@@ -46,12 +50,21 @@ pub struct SharedRun {
     pub invalidations: f64,
     /// Hosts that lose the right to write for its reads.
     pub snoops: f64,
+    /// Copies that hosts give up since a line leaves the device's snoop filter.
+    #[serde(default)]
+    pub back_invalidations: f64,
     /// Lines that are written to memory.
     pub write_backs: f64,
     /// Accesses that wait for other hosts.
     pub waits: f64,
     /// What the operation waits for all of them.
     pub time: Nanos,
+    /// Bytes to the device, in full flits of 68 bytes.
+    #[serde(default)]
+    pub down: f64,
+    /// Bytes from it.
+    #[serde(default)]
+    pub up: f64,
 }
 
 /// A part of a structure.
@@ -77,6 +90,7 @@ impl SharedRun {
     pub(super) fn of(structure: Structure, hosts: u32, counted: &Counted, latency: Nanos) -> Self {
         let sent = counted.all();
         let each = |messages: u64| messages as f64 / counted.operations.max(1) as f64;
+        let bytes = |half_slots| each(Flit::B68.bytes(half_slots).get());
         Self {
             structure,
             hosts,
@@ -84,9 +98,12 @@ impl SharedRun {
             upgrades: each(sent.upgrades),
             invalidations: each(sent.invalidations),
             snoops: each(sent.snoops),
+            back_invalidations: each(sent.back_invalidations),
             write_backs: each(sent.write_backs),
             waits: each(sent.waits),
             time: latency * each(sent.fetches + sent.upgrades + sent.waits),
+            down: bytes(sent.down),
+            up: bytes(sent.up),
         }
     }
 }
@@ -183,6 +200,17 @@ impl Outcome for Sharing {
                     col("snoops").head("rights\nlost"),
                     col("write_backs").head("write-\nbacks"),
                     col("waits").head("waits for\nhosts"),
+                ],
+            )
+            .only(Only::Most("hosts", &["structure"])),
+            View::table(
+                "runs",
+                format!("What crosses the link to the device for an operation with {most} hosts"),
+                vec![
+                    col("structure"),
+                    col("back_invalidations").head("taken back by\nthe filter"),
+                    col("down").head("bytes to\nthe device"),
+                    col("up").head("bytes\nfrom it"),
                 ],
             )
             .only(Only::Most("hosts", &["structure"])),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::btree::BTree;
-use super::directory::{Directory, Host, Line, Messages};
+use super::{Directory, Host, Line, Messages};
 
 weir_model::named! {
     /// A structure that hosts share.
@@ -72,6 +72,8 @@ pub struct Use {
     pub skew: f64,
     /// Lines that each host's cache has.
     pub capacity: usize,
+    /// Entries of the device's snoop filter; one for every line where it is not given.
+    pub filter: Option<u64>,
     /// Operations that each host does while they are counted.
     pub operations: u64,
     /// What chance is drawn from.
@@ -299,7 +301,11 @@ fn piece(depth: usize, levels: usize) -> Piece {
 /// Where `stop` says so, what was counted until then is returned.
 pub fn run(structure: Structure, with: Use, stop: &dyn Fn() -> bool) -> Counted {
     let mut program = Program::new(structure, with);
-    let mut directory = Directory::new(with.hosts, with.capacity);
+    let mut directory = Directory::new(
+        with.hosts,
+        with.capacity,
+        with.filter.map(|entries| entries as usize),
+    );
     // Only who takes a lock touches its word.
     let by_one = matches!(structure, Structure::Locks | Structure::OwnLocks);
     for host in 0..with.hosts as Host {
@@ -372,6 +378,7 @@ mod tests {
             writes,
             skew: 0.99,
             capacity: 100_000,
+            filter: None,
             operations: 2_000,
             seed: 7,
         };
@@ -442,5 +449,28 @@ mod tests {
         };
         // All pass the root, and have it to themselves for as long as they count.
         assert!(of(Piece::Root) > latched.operations, "{latched:?}");
+    }
+
+    #[test]
+    fn a_small_snoop_filter_takes_lines_back() {
+        let with = |filter| {
+            let with = Use {
+                hosts: 4,
+                items: 2_000,
+                fan_out: 16,
+                writes: 0.1,
+                skew: 0.5,
+                capacity: 100_000,
+                filter,
+                operations: 2_000,
+                seed: 7,
+            };
+            run(Structure::Table, with, &|| false).all()
+        };
+        let (all, large, small) = (with(None), with(Some(2_000)), with(Some(200)));
+        assert_eq!(all, large);
+        assert_eq!(all.back_invalidations, 0);
+        assert!(small.back_invalidations > 0 && small.fetches > 2 * all.fetches);
+        assert!(small.waits > all.waits && small.down > all.down);
     }
 }

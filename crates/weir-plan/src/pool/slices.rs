@@ -11,7 +11,7 @@
 //! Held at every step: a slice is online at one host at most, and only at the host that the device permits; and no host
 //! is permitted on a slice that has another's data.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use weir_coherence::explore::{Machine, Stopped, explore};
 
 weir_model::named! {
     /// The order of steps. All but the first are wrong, and are there so that the checker can be tested.
@@ -78,15 +78,6 @@ pub struct State {
 
 /// One step, in words.
 pub type Step = String;
-
-/// A way to a state in which a rule is broken.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Violation {
-    /// The rule.
-    pub rule: &'static str,
-    /// Every step from the beginning.
-    pub steps: Vec<Step>,
-}
 
 fn bit(host: Host) -> u64 {
     1 << host
@@ -316,34 +307,39 @@ impl State {
     }
 }
 
+/// Slices and hosts whose steps come in some order.
+struct Slices {
+    first: State,
+    order: Order,
+}
+
+impl Machine for Slices {
+    type State = State;
+    type Step = Step;
+
+    fn first(&self) -> State {
+        self.first.clone()
+    }
+
+    fn next(&self, state: &State, all: &mut Vec<(Step, State)>) {
+        all.extend(state.next(self.order));
+    }
+
+    fn broken(&self, state: &State) -> Option<&'static str> {
+        state.broken()
+    }
+}
+
+/// States that are explored at most: 64 slices and hosts have more than any machine can visit.
+const MOST_STATES: usize = 10_000_000;
+
 /// Every state that can be reached, and the shortest way to a violation if there is one.
 ///
 /// # Errors
-/// A rule is broken.
-pub fn check(slices: usize, hosts: Host, order: Order) -> Result<usize, Violation> {
+/// A rule is broken, or there are too many states.
+pub fn check(slices: usize, hosts: Host, order: Order) -> Result<usize, Stopped<Step>> {
     let first = State::new(slices, hosts);
-    let mut seen: HashSet<State> = HashSet::from([first.clone()]);
-    let mut came: HashMap<State, (State, Step)> = HashMap::new();
-    let mut waiting = VecDeque::from([first]);
-    while let Some(state) = waiting.pop_front() {
-        if let Some(rule) = state.broken() {
-            let mut steps = Vec::new();
-            let mut at = &state;
-            while let Some((before, step)) = came.get(at) {
-                steps.push(step.clone());
-                at = before;
-            }
-            steps.reverse();
-            return Err(Violation { rule, steps });
-        }
-        for (step, next) in state.next(order) {
-            if seen.insert(next.clone()) {
-                came.insert(next.clone(), (state.clone(), step));
-                waiting.push_back(next);
-            }
-        }
-    }
-    Ok(seen.len())
+    explore(&Slices { first, order }, MOST_STATES).map(|found| found.states)
 }
 
 /// Every stage with those that may follow it while the manager lives, by name.
@@ -358,7 +354,7 @@ pub(super) fn stages() -> std::collections::BTreeSet<(&'static str, &'static str
         Stage::Scrubbing => "scrubbing",
     };
     let mut found = std::collections::BTreeSet::new();
-    let mut seen = HashSet::from([State::new(1, 2)]);
+    let mut seen = std::collections::HashSet::from([State::new(1, 2)]);
     let mut waiting: Vec<State> = seen.iter().cloned().collect();
     while let Some(state) = waiting.pop() {
         for (_, next) in state.next(Order::Right) {
@@ -376,6 +372,8 @@ pub(super) fn stages() -> std::collections::BTreeSet<(&'static str, &'static str
 
 #[cfg(test)]
 mod tests {
+    use std::collections::{HashMap, HashSet};
+
     use super::*;
     use crate::trace::random::Random;
     use proptest::prelude::*;
@@ -395,16 +393,21 @@ mod tests {
             .into_iter()
             .filter(|order| *order != Order::Right)
         {
-            let found = check(1, 2, order).unwrap_err();
+            let Err(Stopped::Broken(found)) = check(1, 2, order) else {
+                panic!("{order} is not found");
+            };
             assert!(!found.steps.is_empty(), "{order}");
+            match order {
+                Order::WithoutScrub => {
+                    assert_eq!(found.rule, "a slice is given away with another's data");
+                }
+                Order::ClearFirst => assert_eq!(
+                    found.rule,
+                    "a host uses a slice that the device does not permit"
+                ),
+                _ => {}
+            }
         }
-        let found = check(1, 2, Order::WithoutScrub).unwrap_err();
-        assert_eq!(found.rule, "a slice is given away with another's data");
-        let found = check(1, 2, Order::ClearFirst).unwrap_err();
-        assert_eq!(
-            found.rule,
-            "a host uses a slice that the device does not permit"
-        );
     }
 
     /// From every state all slices can become free again: nothing is lost for good.

@@ -8,10 +8,12 @@
 //! | `failures` | parts that fail at random moments of a replay |
 //! | `insensitive` | programs that may be in a pool as a whole |
 //! | `untouched` | memory that VMs never touch, day by day |
+//! | `coherence` | the protocol of CXL, checked and counted; kernels of address ranges |
 //! | `balance` | how errors are shared out between the two |
 
 mod azure_packing;
 mod balance;
+mod coherence;
 mod failures;
 mod insensitive;
 mod pool;
@@ -40,6 +42,10 @@ use crate::store::RunId;
 
 /// The words of `plan latency`.
 pub const LATENCY: &str = "plan latency";
+/// The words of `plan coherence`.
+pub const COHERENCE: &str = "plan coherence";
+/// The words of `plan kernels`.
+pub const KERNELS: &str = "plan kernels";
 /// The words of `plan cost`.
 pub const COST: &str = "plan cost";
 /// The words of `plan packing`.
@@ -66,7 +72,9 @@ Examples:
   weir plan pool --trace cluster.csv --pools 8,16,32
   weir plan failures --trace cluster.csv --share 30%
   weir plan untouched --trace cluster.csv
-  weir plan insensitive --on skx2s --tier remote")]
+  weir plan insensitive --on skx2s --tier remote
+  weir plan coherence --break bias-flip
+  weir plan kernels --on emr2s+cxl-ssd-tlc")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -93,6 +101,12 @@ enum What {
     Untouched(Box<untouched::Args>),
     /// Share out the errors that are allowed between these two predictors.
     Balance(balance::Args),
+    /// Check the coherence protocol of CXL in every state, and add up what its
+    /// transactions take.
+    Coherence(Box<coherence::CoherenceArgs>),
+    /// Say what address ranges that compute save of a link, and what an early
+    /// notice of a write hides.
+    Kernels(coherence::KernelsArgs),
     /// Write a trace of VMs: a generated one, or one of Azure in Weir's columns.
     Trace(TraceArgs),
 }
@@ -161,6 +175,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Insensitive(args) => insensitive::run(args, context),
         What::Untouched(args) => untouched::run(args, context),
         What::Balance(args) => balance::run(args, context),
+        What::Coherence(args) => coherence::coherence(args, context),
+        What::Kernels(args) => coherence::kernels(args, context),
         What::Trace(args) => write(args, context),
     }
 }

@@ -1,12 +1,14 @@
-//! A directory that keeps the caches of several hosts coherent, line by line, with every message counted.
+//! Caches of several hosts and the directory of the device, one access at a time.
 //!
-//! The states are those of MESI. The directory is at the memory device, as for memory that hosts share since CXL 3.0
-//! (HDM-DB): it knows for each line who shares it or which host has it alone, and not whether that host wrote to it, so
-//! that another host's read has to ask there too (back-invalidate snoop).
+//! It knows for each line who shares it or which host has it alone, and not whether that host wrote to it, so that another host's
+//! read has to ask there too. What an access sends is what the protocol of [`crate::hdm_db`] sends for it; hosts
+//! inform the device of clean lines that leave their caches (MemClnEvct).
 
 use std::collections::{HashMap, VecDeque};
 
 use serde::{Deserialize, Serialize};
+
+use crate::cost::{self, Before, Cost};
 
 /// The number of a line.
 pub type Line = u32;
@@ -41,12 +43,18 @@ pub struct Messages {
     pub upgrades: u64,
     /// Requests to a host to give up its right to write a line.
     pub snoops: u64,
-    /// Requests to a host to give up a line.
+    /// Requests to a host to give up a line that another wants to write.
     pub invalidations: u64,
+    /// Requests to a host to give up a line that leaves the snoop filter.
+    pub back_invalidations: u64,
     /// Lines that hosts wrote to memory.
     pub write_backs: u64,
     /// Accesses that waited for the answers of other hosts.
     pub waits: u64,
+    /// What went to the device, in half slots of flits.
+    pub down: u64,
+    /// What came from it.
+    pub up: u64,
 }
 
 impl Messages {
@@ -56,8 +64,26 @@ impl Messages {
         self.upgrades += more.upgrades;
         self.snoops += more.snoops;
         self.invalidations += more.invalidations;
+        self.back_invalidations += more.back_invalidations;
         self.write_backs += more.write_backs;
         self.waits += more.waits;
+        self.down += more.down;
+        self.up += more.up;
+    }
+
+    fn of(cost: &Cost) -> Self {
+        let [snoops, invalidations] = ["BISnpData", "BISnpInv"].map(|name| cost.count(name));
+        Self {
+            fetches: cost.count("MemData"),
+            upgrades: cost.count("MemInv"),
+            snoops,
+            invalidations,
+            back_invalidations: 0,
+            write_backs: cost.count("MemWr"),
+            waits: u64::from(snoops + invalidations > 0),
+            down: cost.half_slots(true),
+            up: cost.half_slots(false),
+        }
     }
 }
 
@@ -97,16 +123,27 @@ pub struct Directory {
     lines: HashMap<Line, Holders>,
     caches: Vec<Cache>,
     capacity: usize,
+    /// Lines that somebody holds, by their last request; `None` where there is an entry for every line.
+    filter: Option<(Cache, usize)>,
+    costs: HashMap<(Before, bool, bool), Messages>,
+    /// What a clean line takes that leaves a cache, and a modified one.
+    leaving: [Option<Messages>; 2],
+    /// The same of the filter, while so many hosts have it.
+    from_filter: HashMap<(bool, u64), Messages>,
     now: u64,
 }
 
 impl Directory {
-    /// Hosts with empty caches of so many lines each.
-    pub fn new(hosts: usize, capacity: usize) -> Self {
+    /// Hosts with empty caches of so many lines each, and a snoop filter with so many entries, or one for every line.
+    pub fn new(hosts: usize, capacity: usize, filter: Option<usize>) -> Self {
         Self {
             lines: HashMap::new(),
             caches: vec![Cache::default(); hosts.clamp(1, MOST_HOSTS)],
             capacity: capacity.max(1),
+            filter: filter.map(|entries| (Cache::default(), entries.max(1))),
+            costs: HashMap::new(),
+            leaving: [None; 2],
+            from_filter: HashMap::new(),
             now: 0,
         }
     }
@@ -118,47 +155,36 @@ impl Directory {
 
     /// A host reads a line, or writes it; returns the messages that this takes.
     pub fn access(&mut self, host: Host, line: Line, write: bool) -> Messages {
-        let mut sent = Messages::default();
         let own = 1_u64 << host;
-        let next = match (self.holders(line), write) {
+        let holders = self.holders(line);
+        let mut sent = Messages::default();
+        // How the protocol sees the line, unless no message is sent.
+        let asks = match holders {
+            Holders::Alone { host: by, .. } if by == host => None,
+            Holders::Shared(all) if all & own != 0 && !write => None,
+            Holders::Nobody => Some((Before::Nobody, false)),
+            Holders::Alone { dirty: true, .. } => Some((Before::Dirty, false)),
+            Holders::Alone { .. } => Some((Before::Clean, false)),
+            Holders::Shared(all) => {
+                let others = u64::from((all & !own).count_ones());
+                Some((Before::Sharers(others), all & own != 0))
+            }
+        };
+        if let Some((before, has)) = asks {
+            self.enter_filter(line, &mut sent);
+            let costs = self.costs.entry((before, has, write));
+            sent.add(costs.or_insert_with(|| Messages::of(&cost::shared(before, has, write))));
+        }
+        let next = match (holders, write) {
             (Holders::Alone { host: by, dirty }, _) if by == host => Holders::Alone {
                 host,
                 dirty: dirty || write,
             },
-            (Holders::Shared(all), false) if all & own != 0 => Holders::Shared(all),
-            (Holders::Nobody, _) => {
-                sent.fetches += 1;
-                Holders::Alone { host, dirty: write }
-            }
-            (Holders::Alone { host: by, dirty }, _) => {
-                sent.fetches += 1;
-                sent.waits += 1;
-                sent.write_backs += u64::from(dirty);
-                if write {
-                    sent.invalidations += 1;
-                    self.forget(by, line);
-                    Holders::Alone { host, dirty: true }
-                } else {
-                    sent.snoops += 1;
-                    Holders::Shared(1 << by | own)
-                }
-            }
-            (Holders::Shared(all), false) => {
-                sent.fetches += 1;
-                Holders::Shared(all | own)
-            }
-            (Holders::Shared(all), true) => {
-                let others = all & !own;
-                if all & own == 0 {
-                    sent.fetches += 1;
-                } else {
-                    sent.upgrades += 1;
-                }
-                sent.invalidations += u64::from(others.count_ones());
-                sent.waits += u64::from(others != 0);
-                for by in (0..MOST_HOSTS as Host).filter(|by| others & 1 << by != 0) {
-                    self.forget(by, line);
-                }
+            (Holders::Nobody, false) => Holders::Alone { host, dirty: false },
+            (Holders::Alone { host: by, .. }, false) => Holders::Shared(1 << by | own),
+            (Holders::Shared(all), false) => Holders::Shared(all | own),
+            (_, true) => {
+                self.forget(holders, Some(host), line);
                 Holders::Alone { host, dirty: true }
             }
         };
@@ -170,30 +196,70 @@ impl Directory {
             if cache.last.len() > self.capacity
                 && let Some(oldest) = cache.pop_oldest()
             {
-                sent.write_backs += self.evict(host, oldest);
+                sent.add(&self.evict(host, oldest));
             }
         }
         sent
     }
 
-    fn forget(&mut self, host: Host, line: Line) {
-        if let Some(cache) = self.caches.get_mut(usize::from(host)) {
-            cache.last.remove(&line);
+    /// A line that is asked for gets an entry of the filter; the one that was asked for the longest ago leaves it.
+    fn enter_filter(&mut self, line: Line, sent: &mut Messages) {
+        let Some((filter, entries)) = &mut self.filter else {
+            return;
+        };
+        self.now += 1;
+        filter.touch(line, self.now);
+        if filter.last.len() <= *entries {
+            return;
+        }
+        let Some(oldest) = filter.pop_oldest() else {
+            return;
+        };
+        let holders = self.lines.remove(&oldest).unwrap_or_default();
+        let (dirty, count) = match holders {
+            Holders::Nobody => return,
+            Holders::Alone { dirty, .. } => (dirty, 1),
+            Holders::Shared(all) => (false, u64::from(all.count_ones())),
+        };
+        let taken = self.from_filter.entry((dirty, count)).or_insert_with(|| {
+            let mut taken = Messages::of(&cost::leaves(dirty, Some(count)));
+            taken.back_invalidations = std::mem::take(&mut taken.invalidations);
+            taken
+        });
+        sent.add(taken);
+        self.forget(holders, None, oldest);
+    }
+
+    /// Removes a line from the caches of all that hold it but one.
+    fn forget(&mut self, holders: Holders, but: Option<Host>, line: Line) {
+        let all = match holders {
+            Holders::Nobody => 0,
+            Holders::Alone { host, .. } => 1 << host,
+            Holders::Shared(all) => all,
+        };
+        for (host, cache) in self.caches.iter_mut().enumerate() {
+            if all & 1 << host != 0 && but != Some(host as Host) {
+                cache.last.remove(&line);
+            }
         }
     }
 
-    /// A host has no room for a line; returns whether it writes the line to memory.
-    fn evict(&mut self, host: Host, line: Line) -> u64 {
-        let (next, wrote) = match self.holders(line) {
-            Holders::Alone { dirty, .. } => (Holders::Nobody, u64::from(dirty)),
+    /// A host has no room for a line.
+    fn evict(&mut self, host: Host, line: Line) -> Messages {
+        let (next, dirty) = match self.holders(line) {
+            Holders::Alone { dirty, .. } => (Holders::Nobody, dirty),
             Holders::Shared(all) => match all & !(1 << host) {
-                0 => (Holders::Nobody, 0),
-                left => (Holders::Shared(left), 0),
+                0 => (Holders::Nobody, false),
+                left => (Holders::Shared(left), false),
             },
-            Holders::Nobody => (Holders::Nobody, 0),
+            Holders::Nobody => (Holders::Nobody, false),
         };
         self.lines.insert(line, next);
-        wrote
+        if let (Holders::Nobody, Some((filter, _))) = (next, &mut self.filter) {
+            filter.last.remove(&line);
+        }
+        let leaves = |dirty| Messages::of(&cost::leaves(dirty, None));
+        *self.leaving[usize::from(dirty)].get_or_insert_with(|| leaves(dirty))
     }
 }
 
@@ -285,14 +351,15 @@ mod tests {
         fn the_directory_is_what_caches_that_ask_everybody_do(
             all in accesses(5), capacity in 1_usize..14,
         ) {
-            let mut directory = Directory::new(5, capacity);
+            let mut directory = Directory::new(5, capacity, None);
             let mut naive = Naive { caches: vec![Vec::new(); 5], capacity };
             let mut writes = 0;
             let mut backs = 0;
             for (host, line, write) in all {
                 let sent = directory.access(host, line, write);
                 let theirs = naive.access(usize::from(host), line, write);
-                prop_assert_eq!(sent, theirs);
+                prop_assert_eq!(Messages { down: 0, up: 0, ..sent }, theirs);
+                prop_assert!(sent.down + sent.up >= 2 * (sent.fetches + sent.invalidations));
                 writes += u64::from(write);
                 backs += sent.write_backs;
                 // A line is written back at most once for each write.
@@ -323,14 +390,45 @@ mod tests {
         fn a_host_alone_and_hosts_that_only_read_invalidate_nothing(
             all in accesses(6), capacity in 1_usize..14,
         ) {
-            let mut alone = Directory::new(1, capacity);
-            let mut readers = Directory::new(6, capacity);
+            let mut alone = Directory::new(1, capacity, None);
+            let mut readers = Directory::new(6, capacity, None);
             for (host, line, write) in all {
                 let sent = alone.access(0, line, write);
                 prop_assert_eq!((sent.invalidations, sent.snoops, sent.waits, sent.upgrades), (0, 0, 0, 0));
                 let sent = readers.access(host, line, false);
                 prop_assert_eq!((sent.invalidations, sent.write_backs, sent.upgrades), (0, 0, 0));
             }
+        }
+
+        #[test]
+        fn a_filter_tracks_all_that_is_cached_and_no_more_than_its_entries(
+            all in accesses(4), capacity in 1_usize..14, entries in 1_usize..8,
+        ) {
+            let mut directory = Directory::new(4, capacity, Some(entries));
+            let mut taken = 0;
+            for &(host, line, write) in &all {
+                let sent = directory.access(host, line, write);
+                taken += sent.back_invalidations;
+                let held = (0..12).filter(|&line| directory.holders(line) != Holders::Nobody);
+                prop_assert!(held.count() <= entries);
+                for (host, cache) in directory.caches.iter().enumerate() {
+                    for &line in cache.last.keys() {
+                        let has = match directory.holders(line) {
+                            Holders::Nobody => false,
+                            Holders::Alone { host: by, .. } => usize::from(by) == host,
+                            Holders::Shared(all) => all & 1 << host != 0,
+                        };
+                        prop_assert!(has, "host {host} has line {line} without an entry");
+                    }
+                }
+            }
+            // One with an entry for each of the twelve lines takes nothing back.
+            let mut large = Directory::new(4, capacity, Some(12));
+            let mut full = Directory::new(4, capacity, None);
+            for (host, line, write) in all {
+                prop_assert_eq!(large.access(host, line, write), full.access(host, line, write));
+            }
+            prop_assert!(entries < 12 || taken == 0);
         }
     }
 }

@@ -1,0 +1,156 @@
+//! The checks in words: what is explored, by name, with planted mistakes.
+
+use crate::explore::{Explored, Machine, Stopped, explore, walk};
+use crate::hdm_db::{self, Shared};
+use crate::type2::{self, Kind, Type2};
+
+/// A mistake that can be planted in one of the protocols.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    /// In memory that hosts share.
+    Shared(hdm_db::Fault),
+    /// Between a host and a device that caches.
+    Type2(type2::Fault),
+}
+
+impl Fault {
+    /// Every one.
+    pub fn all() -> Vec<Self> {
+        let shared = hdm_db::Fault::ALL.map(Fault::Shared);
+        shared
+            .into_iter()
+            .chain(type2::Fault::ALL.map(Fault::Type2))
+            .collect()
+    }
+
+    /// Its name on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Shared(fault) => fault.name(),
+            Fault::Type2(fault) => fault.name(),
+        }
+    }
+}
+
+impl std::str::FromStr for Fault {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let all = Self::all();
+        let names: Vec<&str> = all.iter().map(|fault| fault.name()).collect();
+        (all.iter().find(|fault| fault.name() == text).copied()).ok_or_else(|| {
+            format!(
+                "no mistake is called `{text}`; known are {}",
+                names.join(", ")
+            )
+        })
+    }
+}
+
+/// A protocol with its bounds, and what was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Checked {
+    /// What was explored.
+    pub what: String,
+    /// The planted mistake.
+    pub fault: Option<&'static str>,
+    /// States that were seen.
+    pub states: u64,
+    /// Steps between them; 0 where a rule is broken.
+    pub steps: u64,
+    /// The rule that is broken, and the shortest way there.
+    pub broken: Option<(&'static str, Vec<String>)>,
+}
+
+fn checked<M: Machine>(what: String, fault: Option<&'static str>, machine: &M) -> Checked
+where
+    M::Step: std::fmt::Display,
+{
+    // The largest of these machines has half a million states.
+    let (states, steps, broken) = match explore(machine, 20_000_000) {
+        Ok(Explored { states, steps, .. }) => (states, steps, None),
+        Err(Stopped::TooMany { limit }) => {
+            (limit, 0, Some(("more states than expected", Vec::new())))
+        }
+        Err(Stopped::Broken(found)) => {
+            let steps = found.steps.iter().map(ToString::to_string).collect();
+            (found.states, 0, Some((found.rule, steps)))
+        }
+    };
+    Checked {
+        what,
+        fault,
+        states: states as u64,
+        steps: steps as u64,
+        broken,
+    }
+}
+
+fn of_hosts<const H: usize, const L: usize>(
+    filter: usize,
+    fault: Option<hdm_db::Fault>,
+) -> Checked {
+    let lines = if L == 1 { "line" } else { "lines" };
+    let what = format!("HDM-DB: {H} hosts, {L} {lines}, filter of {filter}");
+    checked(
+        what,
+        fault.map(hdm_db::Fault::name),
+        &Shared::<H, L> { filter, fault },
+    )
+}
+
+fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Checked {
+    let what = match kind {
+        Kind::Host => "CXL.cache: a line of the host",
+        Kind::Device => "HDM-D: a line of the device",
+    };
+    checked(
+        what.into(),
+        fault.map(type2::Fault::name),
+        &Type2 { kind, fault },
+    )
+}
+
+/// Checks the protocols as they are.
+pub fn all() -> Vec<Checked> {
+    vec![
+        of_type2(Kind::Host, None),
+        of_type2(Kind::Device, None),
+        of_hosts::<3, 1>(1, None),
+        of_hosts::<2, 2>(1, None),
+        of_hosts::<2, 2>(2, None),
+    ]
+}
+
+/// Checks a protocol with a planted mistake, in the smallest machine that shows it.
+pub fn with(fault: Fault) -> Checked {
+    match fault {
+        Fault::Shared(fault) => of_hosts::<2, 2>(1, Some(fault)),
+        Fault::Type2(fault @ (type2::Fault::BogusData | type2::Fault::SnoopPassesGo)) => {
+            of_type2(Kind::Host, Some(fault))
+        }
+        Fault::Type2(fault) => of_type2(Kind::Device, Some(fault)),
+    }
+}
+
+/// Steps of eight hosts and six lines with a filter of two entries, drawn at random.
+pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Checked {
+    let machine = Shared::<8, 6> {
+        filter: 2,
+        fault: None,
+    };
+    let count = seeds.end.saturating_sub(seeds.start);
+    let failed = seeds
+        .clone()
+        .find_map(|seed| walk(&machine, seed, steps).err());
+    Checked {
+        what: format!("HDM-DB: 8 hosts, 6 lines, filter of 2, {count} random walks"),
+        fault: None,
+        states: count * steps as u64,
+        steps: count * steps as u64,
+        broken: failed.map(|found| {
+            let steps = found.steps.iter().map(ToString::to_string).collect();
+            (found.rule, steps)
+        }),
+    }
+}
