@@ -1,6 +1,6 @@
 //! Line requests per second of the engine in its best short windows.
 //!
-//! `cargo bench -p weir-sim --bench windows`: each window takes some milliseconds, so that in some of many
+//! `cargo bench -p weir-sim --bench windows [PART OF A NAME]`: each window takes some milliseconds, so that in some of many
 //! windows no other program uses the processor. On a busy machine this gives the figure that `--bench engine`
 //! gives on a quiet one.
 
@@ -17,7 +17,9 @@ fn main() {
         return;
     }
     println!("{:20} {:>12} {:>12}", "workload", "best decile", "median");
-    for workload in &workloads::ALL {
+    let named = std::env::args().skip(1).find(|a| !a.starts_with('-'));
+    let is_named = |name: &str| named.as_ref().is_none_or(|part| name.contains(part));
+    for workload in workloads::ALL.iter().filter(|w| is_named(w.name)) {
         let mut machine = workload.start();
         let mut rates: Vec<f64> = (0..MANY)
             .map(|_| {

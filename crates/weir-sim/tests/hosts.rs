@@ -206,7 +206,7 @@ fn a_shared_device_gives_no_more_than_it_can_and_no_less_under_more_load() {
 #[test]
 fn a_host_waits_for_the_device_that_its_neighbour_fills_and_for_nothing_else() {
     let crowd = on(1, Op::Ld, "cxl0", 16);
-    for (expression, least) in [(HEADED, 1.0), (LOGICAL, 1.3)] {
+    for (expression, least) in [(HEADED, 1.0), (LOGICAL, 1.2)] {
         let bed = bed(expression);
         let timed = |tenants: &[Tenant]| run(&bed, tenants, 20.0, 200.0, 1);
         let alone = timed(&[waits(0, "cxl0")]);
