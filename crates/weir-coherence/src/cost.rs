@@ -34,7 +34,7 @@ pub struct Parts {
     pub core: Nanos,
     /// From there over the link to the controller of the device, or back.
     pub link: Nanos,
-    /// A line from the medium of the device.
+    /// A line from DRAM, of either.
     pub medium: Nanos,
 }
 
@@ -110,13 +110,19 @@ impl Cost {
         2 * sent.count() as u64
     }
 
-    /// What the one who asks waits.
+    /// What the one who asks waits. Without a message, the device uses its own memory.
     pub fn latency(&self, parts: &Parts) -> Nanos {
-        // A device that reads its own memory after MemRdFwd gets no MemData.
-        let lines = self.count("MemData") + self.count("MemRdFwd");
-        parts.core
-            + parts.link * self.crossings() as f64
-            + if lines > 0 { parts.medium } else { Nanos(0.0) }
+        if self.messages.is_empty() {
+            return parts.medium;
+        }
+        // A line comes from DRAM: the device's, also of a device that reads it after MemRdFwd, or the host's.
+        let from_memory = |message: &Message| {
+            message.name == "MemRdFwd"
+                || matches!(message.channel, Channel::S2mDrs | Channel::H2dData)
+        };
+        let reads = self.messages.iter().any(|(own, _)| from_memory(own));
+        let medium = if reads { parts.medium } else { Nanos(0.0) };
+        parts.core + parts.link * self.crossings() as f64 + medium
     }
 }
 

@@ -6,6 +6,7 @@ use weir_coherence::hdm_db::{Act, Shared, State};
 use weir_coherence::message::Flit;
 use weir_coherence::rules;
 use weir_coherence::type2::Kind;
+use weir_model::units::Nanos;
 
 #[test]
 fn no_state_of_the_protocols_breaks_a_rule() {
@@ -120,6 +121,28 @@ fn a_transaction_sends_what_its_flow_says() {
         of(Kind::Device, "device loads in host bias, host modified it"),
         "1 RdShared, 1 MemWr, 1 Cmp, 1 MemRdFwd"
     );
+}
+
+#[test]
+fn latencies_are_sums_of_what_a_transaction_passes() {
+    let parts = cost::Parts {
+        core: Nanos(1.0),
+        link: Nanos(10.0),
+        medium: Nanos(100.0),
+    };
+    let all = cost::type2();
+    let of = |kind, name| {
+        let found = all.iter().find(|one| one.0 == kind && one.1 == name);
+        found.unwrap().2.latency(&parts).get()
+    };
+    let shared = |before, has, store| cost::shared(before, has, store).latency(&parts).get();
+    assert_eq!(shared(Before::Nobody, false, false), 121.0);
+    assert_eq!(shared(Before::Dirty, false, false), 161.0);
+    assert_eq!(shared(Before::Sharers(7), true, true), 41.0);
+    assert_eq!(of(Kind::Device, "device stores in device bias"), 100.0);
+    assert_eq!(of(Kind::Device, "host stores, both share"), 21.0);
+    assert_eq!(of(Kind::Host, "device loads"), 121.0);
+    assert_eq!(of(Kind::Host, "host stores, device has a copy"), 21.0);
 }
 
 /// The costs for many sharers are those of two and as much again for each other one: here the machine of eight says the same.

@@ -598,7 +598,19 @@ fn hosts_that_share_a_structure_pay_by_the_latency_of_the_tier() {
         let shares = one["hosts"] == 8 && one["structure"] != "partitions";
         assert_eq!(number(one, "invalidations") > 0.0, shares, "{one}");
     }
+    let run = "place share --hosts 4 --structure table --items 5000 --operations 2000 --format json --on emr2s+cxl-a";
+    let of = |filter: &str| {
+        let run = &place.run(format!("{run} {filter}")).expect(0).json()["runs"][0];
+        ["back_invalidations", "down", "time"].map(|key| run[key].as_f64().unwrap())
+    };
+    let (all, few) = (of(""), of("--snoop-filter 500"));
+    assert_eq!(all[0], 0.0);
+    assert!(
+        few[0] > 0.1 && few[1] > all[1] && few[2] > all[2],
+        "{few:?}"
+    );
     for (odd, said) in [
+        ("--snoop-filter 0", "0 is not in"),
         ("--structure heap", "known are locks, own_locks"),
         ("--hosts 65", "64"),
         ("--skew 9", "from 0 to 3"),

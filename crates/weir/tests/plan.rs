@@ -303,3 +303,64 @@ fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
     let other = place.run("plan pool --clusters 1 --machines 16 --days 10 --seed 9");
     assert!(!other.expect(0).err().contains("were replayed"));
 }
+
+#[test]
+fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
+    let place = Place::new();
+    let run = "plan coherence --walks 2 --break no-wait,stale-memrd --format json";
+    let json = place.run(run).expect(0).json();
+    let checks = json["checks"].as_array().unwrap();
+    assert_eq!(checks.len(), 8);
+    for check in checks {
+        assert_eq!(
+            check["fault"].is_null(),
+            check["broken"].is_null(),
+            "{check}"
+        );
+    }
+    let steps = |fault: &str| {
+        let ways = json["ways"].as_array().unwrap().iter();
+        ways.filter(|way| way["fault"] == fault).count()
+    };
+    assert_eq!((steps("no-wait"), steps("stale-memrd")), (6, 5));
+    // A load of the device takes what its platform says, however it is split.
+    let transactions = json["transactions"].as_array().unwrap();
+    let alone = transactions
+        .iter()
+        .find(|one| one["transaction"] == "load, nobody has it");
+    let latency = alone.unwrap()["latency"].as_f64().unwrap();
+    assert!((latency - 214.0).abs() < 1.0, "{latency}");
+    for (words, said) in [
+        ("coherence --break nonsense", "bias-flip"),
+        ("coherence --on emr2s", "emr2s+cxl-a"),
+        ("coherence --on emr2s+cxl-a@switch", "port of the host"),
+        ("kernels --on emr2s+cxl-a", "no flash"),
+    ] {
+        place.run(format!("plan {words}")).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn kernels_move_fewer_bytes_and_an_early_notice_hides_flash() {
+    let place = Place::new();
+    let json = place.run("plan kernels --format json").expect(0).json();
+    for row in json["kernels"].as_array().unwrap() {
+        let [with, without] = ["with", "without"].map(|key| row[key].as_u64().unwrap());
+        assert!(with <= without, "{row}");
+        assert_eq!(with == 0, row["kernel"] == "buffer", "{row}");
+    }
+    let program = json["flash_program"].as_f64().unwrap();
+    let longest = |device: &str| -> Vec<f64> {
+        let rows = json["commits"].as_array().unwrap().iter();
+        let rows = rows.filter(|row| row["device"].as_str().unwrap().starts_with(device));
+        rows.map(|row| row["longest"].as_f64().unwrap()).collect()
+    };
+    let (early, late) = (longest("Type 2, shares"), longest("Type 3"));
+    assert!(early[0] > 0.9 * program && early.is_sorted_by(|a, b| a >= b));
+    // As much work as flash takes, and more: nothing is left to wait for.
+    assert!(
+        early[5] < 0.01 * program && early[5] == early[7],
+        "{early:?}"
+    );
+    assert!(late.iter().all(|&time| time > program), "{late:?}");
+}
