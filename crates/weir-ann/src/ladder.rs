@@ -19,7 +19,7 @@ weir_model::named! {
     pub enum Variant {
         /// All data on local memory of any size, and the host does everything: the paper's Orcl.
         Oracle = "oracle",
-        /// The same with accelerators in local memory and with deferred updates: what the pool itself costs.
+        /// The same with accelerators in local memory, prefetches and deferred updates: the pool can do no better.
         NearOracle = "near_oracle",
         /// Lists and vectors in the pool; the host does everything.
         Base = "base",
@@ -245,24 +245,21 @@ impl Step<'_> {
                 ..Spent::default()
             };
         }
-        let whole = |line: Nanos| ((line - DEVICE_DRAM) / 2.0).max(Nanos(0.0));
-        let way = whole(match variant {
-            Variant::NearOracle => line.near,
-            _ => line.far,
-        });
-        let way = match variant {
-            Variant::NearOracle => way,
-            _ => way + CXL_IO,
+        let is_local = variant == Variant::NearOracle;
+        let one_way = |line: Nanos| ((line - DEVICE_DRAM) / 2.0).max(Nanos(0.0));
+        let (way, list_there) = match is_local {
+            true => (one_way(line.near), list.near),
+            false => (one_way(line.far) + CXL_IO, list.far),
         };
         let (hits, foreseen) = match variant {
-            Variant::NearOracle => (1.0, 0.0),
+            Variant::NearOracle => (0.0, self.walk.foreseen),
             Variant::Epax => (0.0, 0.0),
             Variant::NoPrefetch => (self.hits, 0.0),
             _ => (self.hits, self.walk.foreseen),
         };
         let defers = matches!(variant, Variant::Cxla | Variant::NearOracle);
         let foresee = match variant {
-            Variant::Cache | Variant::Cxla => {
+            Variant::Cache | Variant::Cxla | Variant::NearOracle => {
                 select + cycles(PREFETCH * self.lines()) * (1.0 - hits)
             }
             _ => Nanos(0.0),
@@ -276,20 +273,19 @@ impl Step<'_> {
         };
         let late = (hidden - wait).max(Nanos(0.0));
         // A list that was foreseen is in the cache once its read from the pool is over.
-        let waits_still = (foresee + list.far - list.cached - wait).max(Nanos(0.0));
-        let from_pool = (list.cached + waits_still) * foreseen + list.far * (1.0 - foreseen);
+        let waits_still = (foresee + list_there - list.cached - wait).max(Nanos(0.0));
+        let from_there = (list.cached + waits_still) * foreseen + list_there * (1.0 - foreseen);
         let update = match defers {
             true => select + cycles(COMPARE * n) + late,
             false => insertions + select + late,
         };
         let parts = Parts {
-            traverse: list.near * hits + from_pool * (1.0 - hits),
+            traverse: list.near * hits + from_there * (1.0 - hits),
             distance_memory: command.memory,
             distance_compute: command.compute + command.sum,
             update,
             interface: command.doorbells + command.way + command.poll,
         };
-        let is_local = variant == Variant::NearOracle;
         let wasted = (1.0 - hits) * list_bytes * (1.0 - foreseen);
         let prefetched = matches!(variant, Variant::Cache | Variant::Cxla);
         Spent {

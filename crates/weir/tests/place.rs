@@ -671,7 +671,7 @@ fn each_technique_makes_a_search_in_a_pool_faster() {
     for (odd, code, said) in [
         ("--dataset sift", 2, "yandex-d"),
         ("--dataset ms-t --tier cxl7", 2, "cxl7"),
-        ("--vectors none.fvecs", 2, "--dataset"),
+        ("--vectors none.fvecs", 2, "none.fvecs"),
         ("--dataset ms-t --vectors none.fvecs", 2, "none.fvecs"),
     ] {
         place.run(format!("{run} {odd}")).refuses(code, &[said]);
