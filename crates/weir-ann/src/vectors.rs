@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 
 use serde::{Deserialize, Serialize};
+use weir_loops::distance::{products, squares};
 
 use crate::AnnError;
 
@@ -113,48 +114,27 @@ impl Metric {
     /// their shards so has the same bits as one that computes it alone.
     pub fn distance(self, a: &[f32], b: &[f32]) -> f32 {
         match self {
-            Metric::L2 => total(a, b, |x, y| (x - y) * (x - y)),
-            Metric::Angular => total(a, b, |x, y| -(x * y)),
+            Metric::L2 => total(a, b, squares),
+            Metric::Angular => total(a, b, products),
         }
     }
 
     /// The part of the distance that one shard contributes.
     pub fn of_shard(self, a: &[f32], b: &[f32]) -> f32 {
         match self {
-            Metric::L2 => shard(a, b, |x, y| (x - y) * (x - y)),
-            Metric::Angular => shard(a, b, |x, y| -(x * y)),
+            Metric::L2 => squares(a, b),
+            Metric::Angular => products(a, b),
         }
     }
 }
 
 #[inline(always)]
-fn total(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32 + Copy) -> f32 {
+fn total(a: &[f32], b: &[f32], shard: fn(&[f32], &[f32]) -> f32) -> f32 {
     let mut sum = 0.0;
     for (a, b) in a.chunks(SHARD).zip(b.chunks(SHARD)) {
-        sum += shard(a, b, term);
+        sum += shard(a, b);
     }
     sum
-}
-
-/// Sixteen sums side by side, which the compiler makes instructions on vectors of, and then their sum in a fixed order.
-#[inline(always)]
-fn shard(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut sums = [0.0_f32; 16];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
-    for (a, b) in a.iter().zip(b) {
-        for at in 0..16 {
-            sums[at] += term(a[at], b[at]);
-        }
-    }
-    for (at, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        sums[at] += term(*a, *b);
-    }
-    for half in [8, 4, 2, 1] {
-        for at in 0..half {
-            sums[at] += sums[at + half];
-        }
-    }
-    sums[0]
 }
 
 /// A node at a distance. Of two at one distance the lower id is closer.
