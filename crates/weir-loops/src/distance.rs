@@ -16,12 +16,12 @@ fn sum(a: &[f32], b: &[f32], term: impl Fn(f32, f32) -> f32) -> f32 {
     let mut sums = [0.0_f32; 16];
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<16>(), b.as_chunks::<16>());
     for (a, b) in a.iter().zip(b) {
-        for at in 0..16 {
-            sums[at] += term(a[at], b[at]);
+        for (sum, (a, b)) in sums.iter_mut().zip(a.iter().zip(b)) {
+            *sum += term(*a, *b);
         }
     }
-    for (at, (a, b)) in a_rest.iter().zip(b_rest).enumerate() {
-        sums[at] += term(*a, *b);
+    for (sum, (a, b)) in sums.iter_mut().zip(a_rest.iter().zip(b_rest)) {
+        *sum += term(*a, *b);
     }
     for half in [8, 4, 2, 1] {
         for at in 0..half {
