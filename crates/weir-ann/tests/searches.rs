@@ -209,11 +209,11 @@ fn bounds_are_refused_with_a_reason() {
     assert!(Vectors::new(3, vec![1.0; 4]).is_err() && Vectors::new(0, vec![]).is_err());
 }
 
-/// Vectors of 96 dimensions; prints how long the graph and the searches take.
+/// Vectors of 96 dimensions, a million or WEIR_VECTORS; prints how long the graph and the searches take.
 #[test]
 #[ignore = "minutes"]
 fn a_graph_of_a_million_vectors_is_built_and_searched() {
-    let n = 1_000_000;
+    let n = std::env::var("WEIR_VECTORS").map_or(1_000_000, |n| n.parse().unwrap());
     let (vectors, queries) = generate(n + 1000, 96, Metric::L2, 1).unwrap().split(n);
     let began = std::time::Instant::now();
     let graph = build(&vectors, Metric::L2, Build::default(), &|_| true).unwrap();

@@ -289,26 +289,24 @@ fn whole(bytes: Bytes) -> String {
 
 /// Slices, which no topology names: as large as those of other hosts with the microarchitecture, or one.
 fn slices(host: &mut Draft, library: &Library, core: &str, size: Bytes, ways: Option<u32>) {
-    let alike = library
-        .list()
-        .into_iter()
-        .find_map(|definition| match definition {
-            weir_model::platform::Definition::Host(host)
-                if host.core.microarchitecture.value == core && host.uncore.complexes.is_none() =>
-            {
-                Some((
-                    host.name.clone(),
-                    host.llc.size.get() / u64::from(host.llc.slices.value),
-                ))
-            }
-            _ => None,
-        });
     let fits = |slice: &u64| {
         *slice > 0
             && size.get().is_multiple_of(*slice)
             && ways.is_none_or(|w| slice.is_multiple_of(64 * u64::from(w)))
     };
-    let (count, why) = match alike.filter(|(_, slice)| fits(slice)) {
+    // Of a host whose slices are assumed nothing follows.
+    let alike = library.list().into_iter().find_map(|definition| {
+        let weir_model::platform::Definition::Host(host) = definition else {
+            return None;
+        };
+        let slices = &host.llc.slices;
+        let is_alike = host.core.microarchitecture.value == core
+            && host.uncore.complexes.is_none()
+            && matches!(slices.provenance, Provenance::Source(_));
+        let slice = host.llc.size.get() / u64::from(slices.value);
+        (is_alike && fits(&slice)).then(|| (host.name.clone(), slice))
+    });
+    let (count, why) = match alike {
         Some((name, slice)) => (
             size.get() / slice,
             format!("slices as large as those of {name}, which has such cores"),

@@ -318,10 +318,13 @@ impl Library {
         }
     }
 
+    /// The host of the examples in help and pages, or the first where a library has it not.
     fn an_example_host(&self) -> String {
-        self.list()
-            .first()
-            .map_or_else(|| "emr2s".into(), |d| d.name().to_string())
+        const USUAL: &str = "emr2s";
+        match (self.get(USUAL), self.list().first()) {
+            (None, Some(first)) => first.name().to_string(),
+            _ => USUAL.to_string(),
+        }
     }
 }
 

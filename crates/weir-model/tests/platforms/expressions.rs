@@ -43,7 +43,7 @@ fn an_expression_that_names_no_machine_is_explained() {
         ),
         (
             "cxl-a",
-            "names no host; put one first, such as `cxl-anns+cxl-a`",
+            "names no host; put one first, such as `emr2s+cxl-a`",
         ),
         ("emr2s+spr2s", "`emr2s` and `spr2s` are both hosts"),
         ("memo+cxl-a@remote", "`memo` has one socket"),
@@ -72,7 +72,7 @@ fn an_expression_that_names_no_machine_is_explained() {
         ("2xemr2s+cxl-a@logical", "write `cxl-a@switch@logical`"),
         ("2xemr2s+cxl-a@remote@logical", "is not behind a switch"),
         ("emr2s+none+cxl-a", "asks for no device and for devices"),
-        ("quux", "there are cxl-anns, emr2s, eurosys24"),
+        ("quux", "there are cxl-anns, directcxl, emr2s"),
     ] {
         let error = library.compose(expression).unwrap_err().to_string();
         assert!(error.contains(expected), "{expression}: {error}");
