@@ -90,6 +90,11 @@ fn in_unit(value: &str, unit: &str) -> Option<f64> {
         "GHz" => Some(value.parse::<Gigahertz>().ok()?.get()),
         "GB" => Some(value.parse::<Bytes>().ok()?.get() as f64 / f64::from(1 << 30)),
         "MB" => Some(value.parse::<Bytes>().ok()?.get() as f64 / f64::from(1 << 20)),
+        // Those of DirectCXL's prototype, whose cores run at 100 MHz.
+        "cycles" => match value.strip_suffix(" clk") {
+            Some(cycles) => cycles.parse().ok(),
+            None => Some(value.parse::<Nanos>().ok()?.get() / 10.0),
+        },
         "MT/s" => value.rsplit('-').next()?.parse().ok(),
         _ => value.parse().ok(),
     }
