@@ -101,7 +101,7 @@ const APART: f32 = 1.0;
 /// Spread of the noise in all dimensions.
 const NOISE: f32 = 0.05;
 
-/// `n` vectors of a mixture of normal distributions in [`INTRINSIC`] dimensions, turned into `dims` and with a little noise.
+/// `n` vectors of a mixture of normal distributions in a few dimensions, turned into `dims` and with a little noise.
 /// Those of angular distances have length 1.
 ///
 /// # Errors
