@@ -154,21 +154,13 @@ impl Neighbours {
     }
 }
 
-const fn part(column: &'static str, name: &'static str, colour: usize) -> Part {
-    Part {
-        column,
-        name,
-        colour,
-    }
-}
-
 /// What the time of a query is made of.
 const PARTS: [Part; 5] = [
-    part("traverse_us", "lists", 0),
-    part("distance_memory_us", "vectors", 1),
-    part("distance_compute_us", "arithmetic", 2),
-    part("update_us", "update", 3),
-    part("interface_us", "commands", 4),
+    Part::new("traverse_us", "lists", 0),
+    Part::new("distance_memory_us", "vectors", 1),
+    Part::new("distance_compute_us", "arithmetic", 2),
+    Part::new("update_us", "update", 3),
+    Part::new("interface_us", "commands", 4),
 ];
 
 impl Outcome for Neighbours {

@@ -225,21 +225,13 @@ impl Latency {
 }
 
 const PARTS: [Part; 6] = [
-    part("core", "core and fabric", 0),
-    part("ports", "CXL ports", 1),
-    part("links", "links and retimers", 2),
-    part("switch", "switch", 3),
-    part("device", "device", 4),
-    part("dram", "DRAM", 5),
+    Part::new("core", "core and fabric", 0),
+    Part::new("ports", "CXL ports", 1),
+    Part::new("links", "links and retimers", 2),
+    Part::new("switch", "switch", 3),
+    Part::new("device", "device", 4),
+    Part::new("dram", "DRAM", 5),
 ];
-
-const fn part(column: &'static str, name: &'static str, colour: usize) -> Part {
-    Part {
-        column,
-        name,
-        colour,
-    }
-}
 
 impl Outcome for PoolLatencies {
     const SCHEMA: &'static str = "weir/plan-latency/1";

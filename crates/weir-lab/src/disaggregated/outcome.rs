@@ -80,22 +80,14 @@ pub struct SetRow {
 }
 
 const PARTS: [Part; 7] = [
-    part("cache", "caches", 0),
-    part("stall", "stall", 1),
-    part("cxl", "CXL", 2),
-    part("memory", "memory", 3),
-    part("network", "network", 4),
-    part("software", "software", 5),
-    part("copy", "copy", 6),
+    Part::new("cache", "caches", 0),
+    Part::new("stall", "stall", 1),
+    Part::new("cxl", "CXL", 2),
+    Part::new("memory", "memory", 3),
+    Part::new("network", "network", 4),
+    Part::new("software", "software", 5),
+    Part::new("copy", "copy", 6),
 ];
-
-const fn part(column: &'static str, name: &'static str, colour: usize) -> Part {
-    Part {
-        column,
-        name,
-        colour,
-    }
-}
 
 impl Outcome for Disaggregation {
     const SCHEMA: &'static str = "weir/place-disaggregated/1";

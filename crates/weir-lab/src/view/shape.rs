@@ -199,3 +199,14 @@ pub struct Part {
     /// The number of its colour.
     pub colour: usize,
 }
+
+impl Part {
+    /// A part of this column, with a name in the legend and the number of a colour.
+    pub const fn new(column: &'static str, name: &'static str, colour: usize) -> Self {
+        Self {
+            column,
+            name,
+            colour,
+        }
+    }
+}
