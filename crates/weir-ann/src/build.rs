@@ -8,10 +8,10 @@ use crate::AnnError;
 use crate::candidates::Met;
 use crate::graph::{Graph, MOST_NEIGHBOURS};
 use crate::hops::{levels, spread};
-use crate::random::Random;
 use crate::search::{Adjacency, ordered};
 use crate::threads::in_order;
 use crate::vectors::{Metric, Near, Vectors};
+use weir_model::random::Random;
 
 /// How a graph is built.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::random::Random;
 use crate::vectors::{Metric, Vectors};
+use weir_model::random::Random;
 
 weir_model::named! {
     /// A dataset of the BigANN benchmark, of a billion vectors (CXL-ANNS, Table 2).

@@ -25,7 +25,6 @@ pub mod hops;
 pub mod ladder;
 pub mod outcome;
 pub mod published;
-mod random;
 pub mod search;
 pub mod study;
 mod threads;

@@ -69,6 +69,7 @@ pub mod number;
 pub mod page_move;
 pub mod platform;
 pub mod published;
+pub mod random;
 pub mod region;
 pub mod sampled;
 pub mod scope;

@@ -75,29 +75,7 @@ impl Alto {
 }
 
 impl Policy for Alto {
-    fn place(&mut self, page: &Placing) -> Tier {
-        self.inner.place(page)
-    }
-
-    fn scan(&self) -> Option<Scan> {
-        self.inner.scan()
-    }
-
-    fn marks(&self, watermarks: &Watermarks) -> Marks {
-        self.inner.marks(watermarks)
-    }
-
-    fn demotes(&self) -> bool {
-        self.inner.demotes()
-    }
-
-    fn samples_demoted(&self) -> bool {
-        self.inner.samples_demoted()
-    }
-
-    fn transactional(&self) -> bool {
-        self.inner.transactional()
-    }
+    left_to_inner!();
 
     fn counters(&self) -> Option<HotCounters> {
         // Reports of a device have no group of candidates; so many of them are taken.

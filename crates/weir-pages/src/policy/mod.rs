@@ -6,6 +6,35 @@ use crate::Costs;
 use crate::tier::{Tier, TierCurve, Watermarks};
 use crate::workload::PageKind;
 
+/// What a policy beside another leaves to it.
+macro_rules! left_to_inner {
+    () => {
+        fn place(&mut self, page: &Placing) -> Tier {
+            self.inner.place(page)
+        }
+
+        fn scan(&self) -> Option<Scan> {
+            self.inner.scan()
+        }
+
+        fn marks(&self, watermarks: &Watermarks) -> Marks {
+            self.inner.marks(watermarks)
+        }
+
+        fn demotes(&self) -> bool {
+            self.inner.demotes()
+        }
+
+        fn samples_demoted(&self) -> bool {
+            self.inner.samples_demoted()
+        }
+
+        fn transactional(&self) -> bool {
+            self.inner.transactional()
+        }
+    };
+}
+
 mod alto;
 mod auto_tiering;
 mod best_shot;

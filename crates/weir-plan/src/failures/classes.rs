@@ -13,7 +13,7 @@ use crate::pool::replay::NOWHERE;
 use crate::pool::room::{Fill, Memory};
 use crate::pool::split::{Known, Policy, untouched_share};
 use crate::trace::GIB;
-use crate::trace::random::Random;
+use weir_model::random::Random;
 
 /// Milliseconds until a slice of a VM that has left can be given to another one (Pond, section 4.2: 10 to 100).
 pub const RELEASE_MS: u32 = 100;

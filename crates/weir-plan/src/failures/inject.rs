@@ -11,8 +11,8 @@ use crate::pool::SOCKETS;
 use crate::pool::cluster::Cluster;
 use crate::pool::events::Event;
 use crate::pool::replay::{NOWHERE, conserved};
-use crate::trace::random::Random;
 use crate::trace::{Trace, UNKNOWN, Vm};
+use weir_model::random::Random;
 
 /// What one failure does.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

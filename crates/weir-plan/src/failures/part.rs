@@ -2,7 +2,7 @@
 
 use super::Topology;
 use crate::trace::Vm;
-use crate::trace::random::Random;
+use weir_model::random::Random;
 
 weir_model::named! {
     /// A part that fails.

@@ -375,8 +375,8 @@ mod tests {
     use std::collections::{HashMap, HashSet};
 
     use super::*;
-    use crate::trace::random::Random;
     use proptest::prelude::*;
+    use weir_model::random::Random;
 
     #[test]
     fn no_interleaving_of_the_right_order_breaks_a_rule() {

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::trace::random::Random;
 use crate::trace::{GIB, Trace, UNKNOWN, Vm};
+use weir_model::random::Random;
 
 /// Share of the VMs that touch their pool memory against the prediction and are then slower than the margin (Pond,
 /// section 6.5: a quarter).

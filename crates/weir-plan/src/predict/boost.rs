@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tree::{Columns, Growth, Tree, grow};
-use crate::trace::random::Random;
+use weir_model::random::Random;
 
 /// How a model is trained. The usual values are those of LightGBM (100 rounds at a rate of 0.1, 31 leaves of 20 rows): Pond
 /// names no other. A depth of 5 allows 32 leaves.

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::tree::{Columns, Growth, Tree, grow};
-use crate::trace::random::Random;
+use weir_model::random::Random;
 
 /// Deeper than trees of any population grow; it bounds the depth of a recursion.
 const DEPTH: u32 = 64;

@@ -21,8 +21,8 @@ use serde::{Deserialize, Serialize};
 use super::untouched::{Predicted, is_over};
 use crate::pool::cluster::Cluster;
 use crate::pool::split::SLOWED;
-use crate::trace::random::Random;
 use crate::trace::{GIB, Machine, STAYS, Trace};
+use weir_model::random::Random;
 
 /// How the monitor works.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

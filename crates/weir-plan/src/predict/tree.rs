@@ -6,7 +6,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::trace::random::Random;
+use weir_model::random::Random;
 
 /// What stands for a value that is not there. All features are shares, rates, sizes or counts, never below 0, so that a
 /// split can tell it from the others.

@@ -19,10 +19,10 @@
 //! | cores of a machine | 96 | hardware threads of two sockets of Pond's Intel server with 24 cores each (section 6.1) |
 //! | memory of a machine | 496 GiB | set, with the difference of clusters, by stranded memory: 6 % where 75 % of the cores are rented, above 10 % at 85 %, 25 % as the 95th percentile (PON-023 to 025) |
 
-use super::random::Random;
 use super::{GIB, Machine, Trace, Vm};
 use crate::PlanError;
 use crate::error::within;
+use weir_model::random::Random;
 
 /// Seconds of a day.
 pub const DAY: f64 = 86_400.0;

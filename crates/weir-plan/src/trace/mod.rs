@@ -11,7 +11,6 @@
 pub mod generate;
 pub mod google;
 pub mod problems;
-pub mod random;
 pub mod read;
 
 use std::io::{self, Write};
@@ -253,7 +252,7 @@ impl Trace {
     /// Draws what the trace does not say, touched memory and insensitivity, from the published marginals. Returns for
     /// how many VMs.
     pub fn fill(&mut self, seed: u64, insensitive: f64) -> u64 {
-        let mut random = random::Random::new(seed ^ 0x66_69_6c_6c);
+        let mut random = weir_model::random::Random::new(seed ^ 0x66_69_6c_6c);
         let mut filled = 0;
         for at in 0..self.len() {
             let drawn = (random.share(), random.share());

@@ -18,7 +18,7 @@ use super::tree::Columns;
 use super::{features, risk};
 use crate::PlanError;
 use crate::error::within;
-use crate::trace::random::Random;
+use weir_model::random::Random;
 
 /// Trees of a forest: the usual number of scikit-learn, which Pond takes.
 const TREES: u32 = 100;

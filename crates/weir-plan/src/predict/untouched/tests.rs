@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::trace::generate::Generate;
-use crate::trace::random::Random;
 use crate::trace::{STAYS, UNKNOWN};
+use weir_model::random::Random;
 
 /// Customers of whom each leaves its own share untouched, ten short VMs an hour.
 fn planted(days: u32, untouched_pct: &[u8]) -> Trace {

@@ -19,6 +19,24 @@ impl Random {
         z ^ (z >> 31)
     }
 
+    /// A whole number below `n`; 0 where `n` is 0.
+    pub fn below(&mut self, n: usize) -> usize {
+        ((u128::from(self.bits()) * n as u128) >> 64) as usize
+    }
+
+    /// A number of the normal distribution with mean 0 and variance 1: twelve uniform ones less six, which is exact in the
+    /// first two moments and needs no logarithm.
+    pub fn normal(&mut self) -> f32 {
+        let mut sum = 0.0;
+        for _ in 0..3 {
+            let bits = self.bits();
+            for part in 0..4 {
+                sum += ((bits >> (16 * part)) & 0xffff) as f32 + 0.5;
+            }
+        }
+        sum / 65_536.0 - 6.0
+    }
+
     /// From 0 to below 1.
     pub fn share(&mut self) -> f64 {
         (self.bits() >> 11) as f64 / (1u64 << 53) as f64
