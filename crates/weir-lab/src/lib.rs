@@ -11,7 +11,8 @@
 //! | [`verdict`] | the points | what they mean, in words |
 //!
 //! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs,
-//! [`offload`] threads on two tiers that share an operator's data, [`stage`] queries whose columns are copied ahead,
+//! [`mod@accept`] holds a server
+//! against what was promised, [`offload`] has threads on two tiers that share an operator's data, [`stage`] queries whose columns are copied ahead,
 //! [`levels`] kinds of objects on each tier, [`coherence`] structures that several hosts share.
 //! [`run_rounds`] measures a plan several times and says how the repetitions agree ([`steadiness`]). [`reproduce`]
 //! does the same for published figures.
@@ -19,6 +20,7 @@
 //! The crate makes no system call, reads no clock and draws nothing at random: time passes inside
 //! the machine, and chance comes from the seed that each point is given.
 
+pub mod accept;
 pub mod app_direct;
 pub mod coherence;
 pub mod compare;

@@ -440,7 +440,7 @@ impl MachineError {
 }
 
 /// Where machines come from: opens as many equal, independent machines as a sweep can use.
-pub trait Testbed: Sync {
+pub trait Testbed: Send + Sync {
     /// A fresh machine whose chance is drawn from `seed`.
     ///
     /// # Errors

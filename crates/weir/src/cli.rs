@@ -25,7 +25,7 @@ Exit codes:
   1  the work failed, or was stopped (finished points are stored)
   2  the request was wrong: an argument, or a file it names
   3  this machine lacks a capability that the request needs
-  4  a check found an illegal state";
+  4  a check found what must not be";
 
 /// Measures and regulates memory traffic on servers whose memory comes in tiers: on this machine,
 /// or on a model of one.
@@ -77,6 +77,8 @@ pub enum Verb {
     Workload(verbs::workload::Args),
     /// Characterise a machine.
     Bench(verbs::bench::Args),
+    /// Hold a server against its data sheet, its firmware, a platform or an earlier run.
+    Accept(verbs::accept::Args),
     /// Show which tenants slow which others on a socket, by how much, and where.
     Interplay(verbs::interplay::Args),
     /// Count a command here, show how to count it elsewhere, and show counts.

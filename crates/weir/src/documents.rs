@@ -16,6 +16,7 @@ use weir_ann::outcome::Neighbours;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
+use weir_lab::accept::Acceptance;
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::Sharing;
 use weir_lab::disaggregated::Disaggregation;
@@ -472,6 +473,7 @@ macro_rules! kinds {
 
 kinds! {
     BenchDocument => "weir bench",
+    Of<Acceptance> => "weir accept",
     Of<Matrix> => "weir interplay",
     Of<ProgramTable> => "weir interplay, with a program among the tenants",
     Of<Explained> => "weir explain",

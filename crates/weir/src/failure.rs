@@ -20,7 +20,7 @@ pub enum Failure {
     Partial(String),
     /// A command that was run failed with this exit code, of which it spoke itself.
     Command(u8),
-    /// A check found an illegal state, which has been shown.
+    /// A check found what must not be, and it has been shown: an illegal state, a figure that is not as expected.
     Illegal,
     /// Whoever read the results has gone away.
     Closed,

@@ -37,22 +37,8 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser};
-use weir_ann::study::NeighbourSearch;
-use weir_insight::studies::place::AdviseObjects;
-use weir_insight::studies::tune::Interleave;
-use weir_lab::coherence::Share;
-use weir_lab::disaggregated::Disaggregated;
-use weir_lab::fit::Fit;
-use weir_lab::levels::Levels;
-use weir_lab::offload::Offload;
-use weir_lab::reproduce::{Reproduce, Vary};
-use weir_lab::stage::Stage;
-use weir_lab::{RunAlone, Study as _};
-use weir_steer::study::Regulate;
-use weir_steer::tier::Simulate;
-use weir_steer::tier::advise::Advise;
-use weir_steer::tier::population::Population;
-use weir_steer::tier::profile::ProfileModel;
+use weir_lab::Study as _;
+use weir_lab::interplay::Interplay;
 
 use cli::{Cli, Verb};
 use context::{Context, say};
@@ -107,6 +93,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Platforms(args) => verbs::platforms::run(&args, &context),
         Verb::Workload(args) => verbs::workload::run(&args, &context),
         Verb::Bench(args) => verbs::bench::run(&args, &context),
+        Verb::Accept(args) => verbs::accept::run(&args, &context),
         Verb::Interplay(args) => verbs::interplay::run(&args, &context),
         Verb::Counters(args) => verbs::counters::run(&args, &context),
         Verb::Explain(args) => verbs::explain::run(&args, &context),
@@ -152,6 +139,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
     let words = typed.filter_map(|word| word.as_str());
     let cli = Cli::try_parse_from(std::iter::once("weir").chain(words));
     match (cli.map(|cli| cli.verb), stored.summary.verb.as_str()) {
+        (Ok(Verb::Accept(args)), _) => verbs::accept::resume(&args, context, run),
         (Ok(Verb::Tune(args)), _) => verbs::tune::resume(args, context, run),
         (Ok(Verb::Explain(args)), _) => verbs::explain::resume(&args, context, run),
         (Ok(Verb::Calibrate(args)), _) => verbs::calibrate::resume(&args, context, run),
@@ -165,32 +153,9 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
             verbs::interplay::resume(&args, context, run, storage.wish())
         }
         (Ok(Verb::Reproduce(args)), _) => verbs::reproduce::resume(&args, context, run),
-        (
-            _,
-            Interleave::VERB
-            | verbs::explain::VERB
-            | verbs::calibrate::VERB
-            | verbs::predict::VERB
-            | RunAlone::VERB
-            | Reproduce::VERB
-            | Vary::VERB
-            | Fit::VERB
-            | Regulate::VERB
-            | Simulate::VERB
-            | ProfileModel::VERB
-            | Advise::VERB
-            | AdviseObjects::VERB
-            | Offload::VERB
-            | Stage::VERB
-            | Levels::VERB
-            | Share::VERB
-            | Disaggregated::VERB
-            | NeighbourSearch::VERB
-            | Population::VERB
-            | verbs::plan::INSENSITIVE,
-        ) => Err(Failure::request(format!(
-            "this version does not read the arguments of run {run}; start it again"
-        ))),
+        (_, verb) if verb != Interplay::VERB && studies::is_study(verb) => Err(Failure::request(
+            format!("this version does not read the arguments of run {run}; start it again"),
+        )),
         _ => driver::resume(context, run, storage.wish(), points_again)?.verdict(),
     }
 }

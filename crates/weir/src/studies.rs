@@ -11,6 +11,7 @@ use weir_insight::studies::explain::Explain;
 use weir_insight::studies::place::AdviseObjects;
 use weir_insight::studies::predict::Predict;
 use weir_insight::studies::tune::Interleave;
+use weir_lab::accept::{Accept, Acceptance};
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::{Share, Sharing};
 use weir_lab::disaggregated::{Disaggregated, Disaggregation};
@@ -51,7 +52,7 @@ use weir_plan::predict::insensitive::InsensitivePlan;
 use weir_plan::predict::untouched::UntouchedPlan;
 
 use crate::context::{Context, Format};
-use crate::driver::Job;
+use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::machine::Chosen;
@@ -134,6 +135,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<KernelPlan>(plan::KERNELS),
     Reader::of::<PersistCheck>(persist::CHECK),
     Reader::of::<AppDirect>(dax::VERB),
+    Reader::of::<Acceptance>(Accept::VERB),
     Reader::of::<Points>(Planned::VERB),
 ];
 
@@ -171,6 +173,11 @@ pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
     STORED.iter().find(holds)
 }
 
+/// Whether runs of this verb have an outcome other than points.
+pub fn is_study(verb: &str) -> bool {
+    verb != Planned::VERB && STORED.iter().any(|reader| reader.verb == verb)
+}
+
 /// Runs a study once on a machine, keeps and prints what it found.
 ///
 /// # Errors
@@ -179,6 +186,31 @@ pub fn complete<S: Study>(context: &Context, chosen: &Chosen, study: &S) -> Resu
     let done = Job::once(context, chosen, S::VERB).run(study)?;
     show(context, &done.document, Some(done.run))?;
     done.verdict()
+}
+
+/// A study whose arguments are all that it needs, and whose type is forgotten.
+pub trait Whole {
+    /// See [`complete`].
+    ///
+    /// # Errors
+    /// See [`complete`].
+    fn complete(&self, context: &Context, chosen: &Chosen) -> Result<()>;
+
+    /// Runs what a stopped run of it still lacks.
+    ///
+    /// # Errors
+    /// See [`driver::resume`].
+    fn resume(&self, context: &Context, run: RunId) -> Result<()>;
+}
+
+impl<S: Study + Clone> Whole for S {
+    fn complete(&self, context: &Context, chosen: &Chosen) -> Result<()> {
+        complete(context, chosen, self)
+    }
+
+    fn resume(&self, context: &Context, run: RunId) -> Result<()> {
+        driver::resume(context, run, None, |_, _, _| Ok(self.clone()))?.verdict()
+    }
 }
 
 /// Prints what a study found, in the format that was asked for.

@@ -2,6 +2,7 @@
 
 mod common;
 
+mod accept;
 mod applications;
 mod bad_luck;
 mod counters;

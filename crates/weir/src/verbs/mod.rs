@@ -1,5 +1,6 @@
 //! The verbs, one file each: arguments with their help, and what the verb does.
 
+pub mod accept;
 pub mod bench;
 pub mod calibrate;
 pub mod completions;

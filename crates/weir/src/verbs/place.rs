@@ -28,7 +28,6 @@ use weir_model::units::Bytes;
 
 use crate::context::{Context, Format, say};
 use crate::documents::{NodePages, PlaceDocument, PlaceStep};
-use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, HOST};
 use crate::nodes::{all_here, node_of};
@@ -162,32 +161,32 @@ impl FromStr for Weighted {
     }
 }
 
+impl What {
+    /// The study that runs on any machine, where it is one.
+    fn study(&self) -> Option<&dyn studies::Whole> {
+        Some(match self {
+            Self::Offload(study) => &**study,
+            Self::Stage(study) => &**study,
+            Self::Levels(study) => &**study,
+            Self::Share(study) => &**study,
+            Self::Disaggregated(study) => &**study,
+            Self::Neighbours(study) => &**study,
+            _ => return None,
+        })
+    }
+}
+
 /// Runs what a stopped run of advice still lacks.
 ///
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
-    match &args.what {
-        Some(What::Advise(args)) => advise::resume(args, context, run),
-        Some(What::Offload(study)) => {
-            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
-        }
-        Some(What::Stage(study)) => {
-            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
-        }
-        Some(What::Levels(study)) => {
-            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
-        }
-        Some(What::Share(study)) => {
-            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
-        }
-        Some(What::Disaggregated(study)) => {
-            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
-        }
-        Some(What::Neighbours(study)) => {
-            driver::resume(context, run, None, |_, _, _| Ok((**study).clone()))?.verdict()
-        }
-        _ => Err(Failure::request(
+    if let Some(What::Advise(args)) = &args.what {
+        return advise::resume(args, context, run);
+    }
+    match args.what.as_ref().and_then(What::study) {
+        Some(study) => study.resume(context, run),
+        None => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
     }
@@ -204,31 +203,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Some(What::Apply(args)) => return apply::run(args, context),
         Some(What::Watch(args)) => return watch::run(args, context),
         Some(What::Restore(args)) => return apply::restore(args, context),
-        Some(What::Offload(study)) => {
-            let chosen = machine::choose(&context.global.on)?;
-            return studies::complete(context, &chosen, &**study);
-        }
-        Some(What::Stage(study)) => {
-            let chosen = machine::choose(&context.global.on)?;
-            return studies::complete(context, &chosen, &**study);
-        }
-        Some(What::Levels(study)) => {
-            let chosen = machine::choose(&context.global.on)?;
-            return studies::complete(context, &chosen, &**study);
-        }
-        Some(What::Share(study)) => {
-            let chosen = machine::choose(&context.global.on)?;
-            return studies::complete(context, &chosen, &**study);
-        }
-        Some(What::Disaggregated(study)) => {
-            let chosen = machine::choose(&context.global.on)?;
-            return studies::complete(context, &chosen, &**study);
-        }
-        Some(What::Neighbours(study)) => {
-            let chosen = machine::choose(&context.global.on)?;
-            return studies::complete(context, &chosen, &**study);
-        }
-        None => {}
+        _ => {}
+    }
+    if let Some(study) = args.what.as_ref().and_then(What::study) {
+        let chosen = machine::choose(&context.global.on)?;
+        return study.complete(context, &chosen);
     }
     let system = system::find(&context.global.on)?.filter(|system| !system.is_recorded());
     let system = system.ok_or_else(|| {

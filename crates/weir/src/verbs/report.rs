@@ -3,23 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use weir_ann::study::NeighbourSearch;
-use weir_insight::studies::place::AdviseObjects;
-use weir_lab::coherence::Share;
-use weir_lab::disaggregated::Disaggregated;
-use weir_lab::interplay::{Interplay, Matrix};
-use weir_lab::levels::Levels;
-use weir_lab::offload::Offload;
-use weir_lab::reproduce::{Reproduce, Vary};
-use weir_lab::stage::Stage;
-use weir_lab::workload::RunAlone;
 use weir_lab::{Outcome as _, Study as _};
+use weir_lab::interplay::{Interplay, Matrix};
 use weir_model::document::BenchDocument;
 use weir_model::units::Nanos;
-use weir_steer::study::Regulate;
 
 use super::runs::{bench_document, load};
-use super::{calibrate, explain, predict, tune};
 use crate::context::Context;
 use crate::failure::Result;
 use crate::files;
@@ -74,27 +63,10 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
     let runs = store.map(Store::list).transpose()?.unwrap_or_default();
     let measured =
         |verb: &str| verb.starts_with("bench") || ["tour", Interplay::VERB].contains(&verb);
-    let told = [
-        explain::VERB,
-        calibrate::VERB,
-        predict::VERB,
-        tune::VERB,
-        AdviseObjects::VERB,
-        Offload::VERB,
-        Stage::VERB,
-        Levels::VERB,
-        Share::VERB,
-        Disaggregated::VERB,
-        NeighbourSearch::VERB,
-        Regulate::VERB,
-        RunAlone::VERB,
-        Reproduce::VERB,
-        Vary::VERB,
-    ];
     let newest = runs.iter().find(|run| {
         let known = measured(&run.verb) && run.kept > 0;
         let whole = !run.partial || run.kept > 0;
-        known || (told.contains(&run.verb.as_str()) && whole)
+        known || (studies::is_study(&run.verb) && whole)
     });
     // Where there is none, `last` fails with the reason.
     Ok(newest.map_or_else(|| "last".into(), |run| run.id.to_string()))

@@ -1,0 +1,192 @@
+//! `weir accept`: whether a server is what was bought, in one verdict.
+//!
+//! The idle latency, the read and the write bandwidth and the capacity of each tier are held against what a data sheet
+//! promises, what the firmware tells the kernel, what a platform file describes, and what the same server did before.
+
+mod expected;
+mod outcome;
+
+use weir_model::access::{Locality, Op, Pattern};
+use weir_model::document::Point;
+use weir_model::machine::{Identity, Testbed};
+use weir_model::topology::{TierKind, TierName, Topology};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
+
+pub use expected::{Expected, PlatformLike, Promised};
+pub use outcome::{Acceptance, Check, Figure, What};
+
+use crate::studies::bandwidth::Bandwidth;
+use crate::study::{PointStudy as _, Study};
+use crate::{Lab, LabError, PointSpec, Threads};
+
+/// Hops of the latency go through so much memory at least, as the last step of `weir bench latency` does.
+const CHASED: Bytes = Bytes::gib(1);
+/// And so much in a quick run.
+const CHASED_QUICK: Bytes = Bytes::mib(256);
+
+/// What the firmware tells the kernel of a tier (HMAT, access class 0).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Firmware {
+    /// The tier.
+    pub tier: TierName,
+    /// Latency of a read.
+    pub latency: Option<Nanos>,
+    /// Bandwidth of reads.
+    pub read: Option<GbPerSec>,
+    /// Bandwidth of writes.
+    pub write: Option<GbPerSec>,
+}
+
+/// A model that the machine should be like.
+pub struct Like {
+    /// Where its machines come from.
+    pub testbed: Box<dyn Testbed>,
+    /// Which it is.
+    pub machine: Identity,
+    /// What it is made of.
+    pub topology: Topology,
+}
+
+/// What the machine did in an earlier run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Before {
+    /// The run, as it is called in the answer.
+    pub run: String,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// How much worse a figure may be, as a share.
+    pub worse: f64,
+}
+
+/// Measures each tier and holds it against all that is expected.
+pub struct Accept {
+    /// What a file expects.
+    pub expected: Expected,
+    /// What the firmware says; empty on a model.
+    pub firmware: Vec<Firmware>,
+    /// The platform that [`Expected::platform`] names.
+    pub like: Option<Like>,
+    /// An earlier run.
+    pub before: Option<Before>,
+    /// Fewer thread counts, and less memory for latencies.
+    pub quick: bool,
+    /// Bytes that each thread touches; `None` for enough to leave the caches.
+    pub size: Option<Bytes>,
+}
+
+impl Study for Accept {
+    const VERB: &'static str = "accept";
+    type Output = Acceptance;
+
+    fn run(&self, lab: &Lab<'_>) -> Result<Acceptance, LabError> {
+        let topology = lab.topology();
+        let tiers = tiers(topology);
+        if tiers.is_empty() {
+            let text = "this machine has no tier of memory that can be measured";
+            return Err(LabError::Nothing(text.into()));
+        }
+        let points = lab.measure(self.plan(topology, &tiers)?, &[])?;
+        let figures = figures(topology, &tiers, &points);
+        let mut checks = outcome::promised(&self.expected, &figures);
+        if let Some(within) = self.expected.firmware {
+            checks.extend(outcome::of_firmware(&self.firmware, within, &figures));
+        }
+        if let (Some(wanted), Some(like)) = (&self.expected.platform, &self.like) {
+            let model = lab.on(like.testbed.as_ref(), &like.machine, &like.topology);
+            let mut shared = self::tiers(&like.topology);
+            shared.retain(|name| tiers.contains(name));
+            let points = match shared.is_empty() {
+                true => Vec::new(),
+                false => model.measure(self.plan(&like.topology, &shared)?, &[])?,
+            };
+            let theirs = self::figures(&like.topology, &shared, &points);
+            checks.extend(outcome::like(wanted, &theirs, &figures));
+        }
+        if let Some(before) = &self.before {
+            checks.extend(outcome::since(before, &figures));
+        }
+        Ok(Acceptance {
+            summary: self.expected.summary.clone(),
+            checks,
+            figures,
+        })
+    }
+}
+
+/// The tiers of a machine that loads reach.
+fn tiers(topology: &Topology) -> Vec<TierName> {
+    let memory = (topology.tiers.iter()).filter(|tier| tier.kind != TierKind::Ssd);
+    memory.map(|tier| tier.name.clone()).collect()
+}
+
+impl Accept {
+    /// A chase and the peaks of two instructions for each tier.
+    fn plan(&self, topology: &Topology, tiers: &[TierName]) -> Result<Vec<PointSpec>, LabError> {
+        self.size.map(crate::plan::check_working_set).transpose()?;
+        let wanted = if self.quick { CHASED_QUICK } else { CHASED };
+        let mut points = Vec::new();
+        for tier in topology.tiers.iter().filter(|t| tiers.contains(&t.name)) {
+            let chase = Pattern::Chase {
+                locality: Locality::TlbFriendly,
+            };
+            let size = self
+                .size
+                .unwrap_or(wanted.min(Bytes(tier.capacity.get() / 4)));
+            let load = crate::plan::Load::new(&tier.name, Op::Ld, chase, 1, size);
+            points.push(PointSpec::alone("latency", load.prefetch(false)));
+        }
+        let cores = topology.cores.len() as u32;
+        let threads = match self.quick {
+            true => vec![Threads::from(cores)],
+            false => Vec::new(),
+        };
+        let peaks = Bandwidth {
+            tiers: tiers.to_vec(),
+            ops: vec![Op::Ld, Op::NtSt],
+            threads,
+            working_set: self.size,
+            quick: true,
+            ..Bandwidth::default()
+        };
+        points.extend(peaks.plan(topology)?);
+        Ok(points)
+    }
+}
+
+/// What was measured of each tier: its best bandwidth by any number of threads.
+fn figures(topology: &Topology, tiers: &[TierName], points: &[Point]) -> Vec<Figure> {
+    let mut all = Vec::new();
+    for name in tiers {
+        let own = || points.iter().filter(|point| point.tier == *name);
+        let why = |op: Op| own().find(|p| p.op == op).and_then(|p| p.error.clone());
+        let figure = |what, value, ci95, error| Figure {
+            tier: name.clone(),
+            what,
+            value,
+            ci95,
+            error,
+        };
+        let idle = own().find_map(|point| Some((point.ns.as_ref()?.mean.get(), point.ci95)));
+        all.push(figure(
+            What::Latency,
+            idle.map(|(ns, _)| ns),
+            idle.and_then(|(_, ci95)| ci95),
+            why(Op::Ld),
+        ));
+        for (what, op) in [(What::Read, Op::Ld), (What::Write, Op::NtSt)] {
+            let rates = own().filter(|point| point.op == op && point.ns.is_none());
+            let rates = rates.filter_map(|point| Some((point.gbps?.get(), point.ci95)));
+            let best = rates.max_by(|a, b| a.0.total_cmp(&b.0));
+            all.push(figure(
+                what,
+                best.map(|(gbps, _)| gbps),
+                best.and_then(|(_, ci95)| ci95),
+                why(op),
+            ));
+        }
+        let tier = topology.tiers.iter().find(|tier| tier.name == *name);
+        let capacity = tier.map(|tier| tier.capacity.get() as f64 / Bytes::gib(1).get() as f64);
+        all.push(figure(What::Capacity, capacity, None, None));
+    }
+    all
+}

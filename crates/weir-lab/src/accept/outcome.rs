@@ -1,0 +1,363 @@
+//! The checks, and the verdict that follows from them.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use weir_model::topology::TierName;
+
+use super::{Before, Expected, Firmware, PlatformLike};
+use crate::study::{About, Outcome};
+use crate::view::{View, col};
+use crate::{Severity, Verdict};
+
+weir_model::named! {
+    /// A figure of a tier.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum What {
+        /// Mean latency of dependent loads whose translations the TLB has, on an idle machine, in ns.
+        Latency = "latency",
+        /// Loads, by as many threads as are fastest, in GB/s.
+        Read = "read",
+        /// Non-temporal stores, by as many threads as are fastest, in GB/s.
+        Write = "write",
+        /// Capacity, in GiB.
+        Capacity = "capacity",
+    }
+}
+
+impl What {
+    /// Its unit.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            What::Latency => "ns",
+            What::Read | What::Write => "GB/s",
+            What::Capacity => "GiB",
+        }
+    }
+}
+
+/// A figure that was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Figure {
+    /// The tier.
+    pub tier: TierName,
+    /// Which figure.
+    pub what: What,
+    /// In the unit of the figure; absent where it could not be measured.
+    pub value: Option<f64>,
+    /// Half of its 95 % interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ci95: Option<f64>,
+    /// Why it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// A figure against what is expected of it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Check {
+    /// The tier.
+    pub tier: TierName,
+    /// Which figure.
+    pub what: What,
+    /// Its unit.
+    pub unit: String,
+    /// The least that is expected.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub least: Option<f64>,
+    /// The most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub most: Option<f64>,
+    /// What was measured; absent where it could not be.
+    pub found: Option<f64>,
+    /// Who expects it.
+    pub source: String,
+    /// Whether it is as expected.
+    pub passed: bool,
+    /// Why not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// Whether a server is what was bought.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct Acceptance {
+    /// What it should be, by the file.
+    pub summary: String,
+    /// Everything that was expected.
+    pub checks: Vec<Check>,
+    /// Everything that was measured.
+    pub figures: Vec<Figure>,
+}
+
+impl Acceptance {
+    /// Whether something was expected, and all of it is so.
+    pub fn passed(&self) -> bool {
+        !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+}
+
+/// The figure of a tier, where it was measured.
+fn found<'a>(figures: &'a [Figure], tier: &TierName, what: What) -> Option<&'a Figure> {
+    let mut own = figures.iter().filter(|figure| figure.tier == *tier);
+    own.find(|figure| figure.what == what)
+}
+
+fn check(
+    (tier, what): (&TierName, What),
+    (least, most): (Option<f64>, Option<f64>),
+    figures: &[Figure],
+    source: String,
+) -> Check {
+    let figure = found(figures, tier, what);
+    let value = figure.and_then(|figure| figure.value);
+    let why = match (figure, value) {
+        (None, _) => Some(format!("this machine has no tier {tier}")),
+        (Some(figure), None) => {
+            let unknown = || "it could not be measured".to_owned();
+            Some(figure.error.clone().unwrap_or_else(unknown))
+        }
+        (_, Some(value)) => {
+            let off = |bound: f64| 100.0 * (value / bound - 1.0).abs();
+            let low = least.filter(|&least| value < least);
+            let high = most.filter(|&most| value > most);
+            low.map(|bound| format!("{:.1} % too low", off(bound)))
+                .or_else(|| high.map(|bound| format!("{:.1} % too high", off(bound))))
+        }
+    };
+    Check {
+        tier: tier.clone(),
+        what,
+        unit: what.unit().to_owned(),
+        least,
+        most,
+        found: value,
+        source,
+        passed: why.is_none(),
+        why,
+    }
+}
+
+/// What a file promises.
+pub fn promised(expected: &Expected, figures: &[Figure]) -> Vec<Check> {
+    let one = |promise: &super::Promised| {
+        let bound = Some(promise.bound);
+        let bounds = match promise.what {
+            What::Latency => (None, bound),
+            What::Read | What::Write | What::Capacity => (bound, None),
+        };
+        let source = promise.source.clone();
+        check((&promise.tier, promise.what), bounds, figures, source)
+    };
+    expected.promised.iter().map(one).collect()
+}
+
+/// A figure that may differ to both sides: one that is too good is as wrong for whoever decides by it.
+fn near(
+    (tier, what): (&TierName, What),
+    wanted: f64,
+    within: f64,
+    figures: &[Figure],
+    source: &str,
+) -> Check {
+    let bounds = (Some(wanted / (1.0 + within)), Some(wanted * (1.0 + within)));
+    let source = format!("{source}: {wanted:.1}");
+    check((tier, what), bounds, figures, source)
+}
+
+/// What the firmware says. A tier of which it says nothing has no check.
+pub fn of_firmware(firmware: &[Firmware], within: f64, figures: &[Figure]) -> Vec<Check> {
+    let mut all = Vec::new();
+    for said in firmware {
+        let three = [
+            (What::Latency, said.latency.map(|ns| ns.get())),
+            (What::Read, said.read.map(|gbps| gbps.get())),
+            (What::Write, said.write.map(|gbps| gbps.get())),
+        ];
+        for (what, wanted) in three {
+            if let Some(wanted) = wanted {
+                let of = (&said.tier, what);
+                all.push(near(of, wanted, within, figures, "HMAT"));
+            }
+        }
+    }
+    all
+}
+
+/// What a platform does. Its capacity is that of the machine that was described, and no expectation.
+pub fn like(wanted: &PlatformLike, theirs: &[Figure], figures: &[Figure]) -> Vec<Check> {
+    let known = (theirs.iter()).filter(|figure| figure.what != What::Capacity);
+    let one = |figure: &Figure| {
+        let value = figure.value?;
+        let of = (&figure.tier, figure.what);
+        Some(near(of, value, wanted.within, figures, &wanted.name))
+    };
+    known.filter_map(one).collect()
+}
+
+/// What the machine did before: no figure may be worse by more than is allowed and by more than both intervals.
+pub fn since(before: &Before, figures: &[Figure]) -> Vec<Check> {
+    let one = |then: &Figure| {
+        let value = then.value?;
+        let now = found(figures, &then.tier, then.what);
+        let noise = then.ci95.unwrap_or(0.0) + now.and_then(|now| now.ci95).unwrap_or(0.0);
+        let allowed = (before.worse * value).max(noise);
+        let bounds = match then.what {
+            What::Latency => (None, Some(value + allowed)),
+            What::Read | What::Write | What::Capacity => (Some(value - allowed), None),
+        };
+        let source = format!("{}: {value:.1}", before.run);
+        Some(check((&then.tier, then.what), bounds, figures, source))
+    };
+    before.figures.iter().filter_map(one).collect()
+}
+
+impl Outcome for Acceptance {
+    const SCHEMA: &'static str = "weir/accept/1";
+    const TITLE: &'static str = "Acceptance";
+    const WORDS: &'static str = "Idle latency, best bandwidth and capacity of each tier, against what was expected of them.";
+
+    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        let (right, all) = (
+            self.checks.iter().filter(|check| check.passed).count(),
+            self.checks.len(),
+        );
+        let of = match self.summary.as_str() {
+            "" => String::new(),
+            summary => format!(" ({summary})"),
+        };
+        let text = match (all, self.passed()) {
+            (0, _) => format!(
+                "measured{of}: nothing is expected of this machine yet; --against names a file, --baseline this run later"
+            ),
+            (_, true) => format!("passed: all {all} figures are as expected{of}"),
+            (_, false) => format!("failed: {right} of {all} figures are as expected{of}"),
+        };
+        let mut verdicts = vec![Verdict::new(Severity::Note, "accept", text)];
+        let wrong = self.checks.iter().filter(|check| !check.passed);
+        verdicts.extend(wrong.map(|check| {
+            let why = check.why.as_deref().unwrap_or_default();
+            let text = match (check.found, check.least, check.most) {
+                (Some(found), least, most) => {
+                    let bound = match (least.filter(|&least| found < least), most) {
+                        (Some(least), _) => format!("at least {least:.1}"),
+                        (None, Some(most)) => format!("at most {most:.1}"),
+                        (None, None) => String::new(),
+                    };
+                    format!(
+                        "{found:.1} {}, {why}: {bound} is expected by {}",
+                        check.unit, check.source
+                    )
+                }
+                _ => format!("{why}; it is expected by {}", check.source),
+            };
+            let about = format!("{} {}", check.tier, check.what);
+            Verdict::new(Severity::Doubt, about, text)
+        }));
+        verdicts
+    }
+
+    fn views(&self, _: About<'_>) -> Vec<View> {
+        let checks = View::table(
+            "checks",
+            "Figures against what is expected",
+            vec![
+                col("tier"),
+                col("what").head("figure"),
+                col("found"),
+                col("least").if_any(),
+                col("most").if_any(),
+                col("unit"),
+                col("source"),
+                col("passed"),
+            ],
+        );
+        vec![checks]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn figure(what: What, value: f64) -> Figure {
+        Figure {
+            tier: TierName::cxl(0),
+            what,
+            value: Some(value),
+            ci95: None,
+            error: None,
+        }
+    }
+
+    proptest! {
+        /// A better figure never fails where a worse one passes.
+        #[test]
+        fn better_is_never_refused(bound in 1.0_f64..1e3, found in 1.0_f64..1e3, more in 0.0_f64..1e3) {
+            for what in What::ALL {
+                let expected = Expected {
+                    promised: vec![super::super::Promised {
+                        tier: TierName::cxl(0), what, bound, source: "a data sheet".into(),
+                    }],
+                    ..Expected::default()
+                };
+                let before = Before { run: "run 1".into(), figures: vec![figure(what, bound)], worse: 0.05 };
+                let better = match what {
+                    What::Latency => (found - more).max(0.1),
+                    What::Read | What::Write | What::Capacity => found + more,
+                };
+                let (found, better) = ([figure(what, found)], [figure(what, better)]);
+                prop_assert!(!promised(&expected, &found)[0].passed || promised(&expected, &better)[0].passed);
+                prop_assert!(!since(&before, &found)[0].passed || since(&before, &better)[0].passed);
+            }
+        }
+
+        /// Whether two figures are near does not depend on which of them is the one that is expected.
+        #[test]
+        fn nearness_is_symmetric(a in 1.0_f64..1e3, b in 1.0_f64..1e3, within in 0.01_f64..1.0) {
+            let wanted = PlatformLike { name: "emr2s".into(), within };
+            let (one, other) = ([figure(What::Read, a)], [figure(What::Read, b)]);
+            // At the very edge the last digit decides.
+            prop_assume!(((a / b).max(b / a) / (1.0 + within) - 1.0).abs() > 1e-9);
+            prop_assert_eq!(like(&wanted, &one, &other)[0].passed, like(&wanted, &other, &one)[0].passed);
+        }
+    }
+
+    #[test]
+    fn a_tier_that_is_missing_and_a_figure_that_failed_are_no_pass() {
+        let expected = Expected::read(
+            "x.toml",
+            "kind = \"acceptance\"\n[[tier]]\nname = \"cxl1\"\nread = \"20 GB/s\"\nsource = \"order\"\n",
+        );
+        let expected = expected.unwrap_or_else(|mistakes| panic!("{mistakes}"));
+        let checks = promised(&expected, &[figure(What::Read, 30.0)]);
+        assert!(
+            !checks[0].passed && checks[0].why.as_deref() == Some("this machine has no tier cxl1")
+        );
+        let broken = Figure {
+            tier: TierName::cxl(1),
+            value: None,
+            error: Some("no memory".into()),
+            ..figure(What::Read, 0.0)
+        };
+        let checks = promised(&expected, &[broken]);
+        assert!(!checks[0].passed && checks[0].why.as_deref() == Some("no memory"));
+    }
+
+    #[test]
+    fn noise_is_no_regression_and_a_loss_beyond_it_is() {
+        let then = Figure {
+            ci95: Some(2.0),
+            ..figure(What::Read, 20.0)
+        };
+        let before = Before {
+            run: "run 1".into(),
+            figures: vec![then],
+            worse: 0.05,
+        };
+        assert!(since(&before, &[figure(What::Read, 18.5)])[0].passed);
+        assert!(!since(&before, &[figure(What::Read, 17.5)])[0].passed);
+    }
+}

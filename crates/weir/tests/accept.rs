@@ -1,0 +1,140 @@
+//! A server against what was promised of it.
+
+use serde_json::Value;
+
+use crate::common::Place;
+
+const MACHINE: &str = "emr2s+cxl-a";
+
+fn spec(read: &str) -> String {
+    format!(
+        "kind = \"acceptance\"\nsummary = \"one expander\"\n\n[[tier]]\nname = \"cxl0\"\nlatency = \"300 ns\"\n\
+         read = \"{read}\"\ncapacity = \"128 GiB\"\nsource = \"data sheet\"\n"
+    )
+}
+
+fn accept(place: &Place, more: &[&str], code: i32) -> Value {
+    let asked = ["accept", "--on", MACHINE, "--quick", "--format", "json"];
+    place.run([&asked[..], more].concat()).expect(code).json()
+}
+
+fn checks(document: &Value) -> Vec<Value> {
+    document["checks"].as_array().unwrap().clone()
+}
+
+#[test]
+fn a_server_passes_what_it_is_and_fails_what_it_is_not() {
+    let place = Place::new();
+    place.file("right.toml", spec("20 GB/s"));
+    let right = accept(&place, &["--against", "right.toml"], 0);
+    assert_eq!(checks(&right).len(), 3);
+    assert!(checks(&right).iter().all(|check| check["passed"] == true));
+
+    place.file("wrong.toml", spec("40 GB/s"));
+    let wrong = accept(&place, &["--against", "wrong.toml"], 4);
+    let failed: Vec<Value> = (checks(&wrong).into_iter())
+        .filter(|check| check["passed"] == false)
+        .collect();
+    assert_eq!(failed.len(), 1);
+    assert!(failed[0]["what"] == "read" && failed[0]["least"] == 40.0);
+    let said = place
+        .run([
+            "accept",
+            "--on",
+            MACHINE,
+            "--quick",
+            "--against",
+            "wrong.toml",
+        ])
+        .expect(4)
+        .out();
+    assert!(
+        said.starts_with("accept: failed: 2 of 3 figures are as expected (one expander)"),
+        "{said}"
+    );
+    assert!(
+        said.contains("! cxl0 read:") && said.contains("data sheet"),
+        "{said}"
+    );
+    // What was measured once is not measured again.
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("accept: failed"), "{shown}");
+}
+
+#[test]
+fn a_platform_is_like_itself_and_not_like_one_with_another_card() {
+    let place = Place::new();
+    let like = |name: &str| {
+        format!("kind = \"acceptance\"\n[platform]\nname = \"{name}\"\nwithin = 0.02\n")
+    };
+    place.file("itself.toml", like(MACHINE));
+    let itself = accept(&place, &["--against", "itself.toml"], 0);
+    // Latency, reads and writes of three tiers.
+    assert_eq!(checks(&itself).len(), 9);
+    place.file("other.toml", like("emr2s+cxl-c"));
+    let other = accept(&place, &["--against", "other.toml"], 4);
+    for check in checks(&other) {
+        assert_eq!(check["passed"] == true, check["tier"] != "cxl0", "{check}");
+    }
+}
+
+#[test]
+fn a_server_that_became_slower_fails_against_its_baseline() {
+    let place = Place::new();
+    let first = accept(&place, &[], 0);
+    assert!(checks(&first).is_empty() && first["figures"].as_array().unwrap().len() == 12);
+    let same = accept(&place, &["--baseline", "1"], 0);
+    assert_eq!(checks(&same).len(), 12);
+
+    let slower = "emr2s+cxl-a,read=12GB/s";
+    let done = place.run(["accept", "--on", slower, "--quick", "--baseline", "1"]);
+    done.refuses(2, &["run 1 is of emr2s+cxl-a"]);
+    for (words, said) in [
+        (&["--baseline", "77"][..], "77"),
+        (&["--worse", "5"], "--baseline"),
+        (&["--baseline", "1", "--worse", "-1"], "--worse"),
+    ] {
+        let asked = [&["accept", "--on", MACHINE, "--quick"], words].concat();
+        place.run(asked).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn mistakes_of_a_file_name_their_line_and_key() {
+    let place = Place::new();
+    for (text, said) in [
+        ("kind = \"acceptance\"\n", "this file expects nothing"),
+        ("kind = \"workload\"\n", "`workload`"),
+        (
+            "kind = \"acceptance\"\n[[tier]]\nname = \"cxl0\"\nraed = \"2 GB/s\"\nsource = \"x\"\n",
+            "did you mean `read`",
+        ),
+        (
+            "kind = \"acceptance\"\n[[tier]]\nname = \"cxl0\"\nlatency = \"2 GB/s\"\nsource = \"x\"\n",
+            "`tier.latency` must be",
+        ),
+        (
+            "kind = \"acceptance\"\n[firmware]\n",
+            "missing key `firmware.within`",
+        ),
+        (
+            "kind = \"acceptance\"\n[platform]\nname = \"host\"\nwithin = 0.1\n",
+            "`host` is no platform",
+        ),
+        (
+            "kind = \"acceptance\"\n[platform]\nname = \"emr9\"\nwithin = 0.1\n",
+            "emr9",
+        ),
+    ] {
+        place.file("bad.toml", text);
+        let done = place.run(["accept", "--on", MACHINE, "--against", "bad.toml"]);
+        done.refuses(2, &[said]);
+    }
+    // A model has no firmware.
+    place.file(
+        "hmat.toml",
+        "kind = \"acceptance\"\n[firmware]\nwithin = 0.2\n",
+    );
+    let done = place.run(["accept", "--on", MACHINE, "--against", "hmat.toml"]);
+    done.refuses(3, &["HMAT"]);
+}
