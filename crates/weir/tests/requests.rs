@@ -301,7 +301,7 @@ fn an_instruction_that_the_host_lacks_is_a_missing_capability() {
         .iter()
         .find(|c| c["feature"] == "movdir64b")
         .unwrap();
-    let asked = place.run("bench bandwidth --op movdir64b --threads 1 --size 8M");
+    let asked = place.run("bench bandwidth --op movdir64b --threads 1 --size 1M --repeat 1");
     if movdir64b["present"] == false {
         asked.refuses(3, &["movdir64b", "leave it out"]);
     } else {

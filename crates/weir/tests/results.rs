@@ -94,7 +94,7 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
         "platforms list",
         "platforms show memo",
         "bench latency --on emr2s --size 4K,1G",
-        "reproduce --only SUP-0",
+        "reproduce --only MEM-02",
         "runs list",
         "tour --on memo+none --beside memo+none",
     ] {

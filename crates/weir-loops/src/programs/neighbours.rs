@@ -267,15 +267,15 @@ mod tests {
 
     #[test]
     fn a_search_finds_most_of_the_nearest_whatever_the_threads() {
-        let layers = make(5000, 3, 7);
+        let layers = make(3000, 3, 7);
         let lowest = layers.last().unwrap();
-        assert!(lowest.links == make(5000, 1, 7).last().unwrap().links);
-        let mut seen = vec![u32::MAX; 5000];
+        assert!(lowest.links == make(3000, 1, 7).last().unwrap().links);
+        let mut seen = vec![u32::MAX; 3000];
         let mut random = Random::new(1);
         let mut hits = 0;
         for turn in 0..50 {
-            let query = beside(&lowest.vectors[random.below(5000)], 0.1, &mut random);
-            let mut all: Vec<Near> = (0..5000).map(|at| near(lowest, at, &query)).collect();
+            let query = beside(&lowest.vectors[random.below(3000)], 0.1, &mut random);
+            let mut all: Vec<Near> = (0..3000).map(|at| near(lowest, at, &query)).collect();
             all.sort_unstable();
             let found = search(&layers, &query, &mut seen, turn);
             hits += found

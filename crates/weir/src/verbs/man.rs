@@ -1,5 +1,8 @@
 //! `weir man`: the manual, made from the text of `--help`.
 
+use std::path::PathBuf;
+
+use anyhow::Context as _;
 use clap_mangen::Man;
 
 use crate::failure::{Failure, Result};
@@ -10,17 +13,26 @@ use crate::output::print;
 #[command(after_help = "\
 Examples:
   weir man | man -l -
-  weir man steer run > /usr/local/share/man/man1/weir-steer-run.1")]
+  weir man steer run > /usr/local/share/man/man1/weir-steer-run.1
+  weir man --output /usr/local/share/man/man1    every page")]
 pub struct Args {
     /// The verb, with its subcommand: `steer run` [default: the whole command].
     verb: Vec<String>,
+    /// Write every page into this folder, which exists.
+    #[arg(long, short, value_name = "FOLDER", conflicts_with = "verb")]
+    output: Option<PathBuf>,
 }
 
-/// Prints a page of the command's manual as troff.
+/// Prints a page of the command's manual as troff, or writes all of them.
 ///
 /// # Errors
-/// There is no such verb, or standard output cannot be written to.
+/// There is no such verb, or standard output or the folder cannot be written to.
 pub fn run(args: &Args, mut command: clap::Command) -> Result<()> {
+    if let Some(folder) = &args.output {
+        let written = clap_mangen::generate_to(command, folder)
+            .with_context(|| format!("cannot write the manual to {}", folder.display()));
+        return Ok(written?);
+    }
     command.build();
     let mut found = &command;
     for word in &args.verb {
