@@ -17,6 +17,7 @@ use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
 use weir_lab::accept::Acceptance;
+
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::Sharing;
 use weir_lab::disaggregated::Disaggregation;
@@ -56,6 +57,7 @@ use weir_trace::check::Imported;
 use crate::store::{RunId, RunLine};
 use crate::verbs::namespace::NamespacesDocument;
 use crate::verbs::pool::PoolDocument;
+use crate::verbs::runs::merge::MergedStore;
 use crate::verbs::tier::Tiered;
 
 /// Declares documents: their kind, and what they have besides their kind and version.
@@ -125,6 +127,12 @@ documents! {
     CompareDocument is "weir/compare/1" {
         /// The first run with each of the others.
         pub comparisons: Vec<ComparedRuns>,
+    }
+
+    /// A `runs merge` document: `weir/merge/1`.
+    MergeDocument is "weir/merge/1" {
+        /// Each store that was merged.
+        pub stores: Vec<MergedStore>,
     }
 
     /// What a microarchitecture counts: `weir/counters-list/1`.
@@ -473,6 +481,7 @@ macro_rules! kinds {
 
 kinds! {
     BenchDocument => "weir bench",
+    MergeDocument => "weir runs merge",
     Of<Acceptance> => "weir accept",
     Of<Matrix> => "weir interplay",
     Of<ProgramTable> => "weir interplay, with a program among the tenants",

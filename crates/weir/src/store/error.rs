@@ -76,6 +76,12 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// A store that is to be merged is this one.
+    #[error("{path} is the store that others are merged into; name another one")]
+    Same {
+        /// The store.
+        path: PathBuf,
+    },
     /// No such run.
     #[error("the store {path} has no run `{name}`; {known}")]
     NoSuchRun {

@@ -4,6 +4,7 @@
 mod answers;
 mod error;
 mod list;
+mod merge;
 mod plan;
 mod read;
 mod run;
@@ -18,6 +19,7 @@ use serde::Serialize;
 
 pub use error::StoreError;
 pub use list::{Filter, Metric};
+pub use merge::Merged;
 pub use plan::{KeptPlan, Plan};
 pub use run::{NewRun, RunId, RunLine, RunState, StoredRun, understood};
 

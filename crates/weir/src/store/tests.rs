@@ -303,3 +303,85 @@ fn times_are_dates_or_so_long_ago() {
         assert_eq!(at(nonsense), None, "{nonsense}");
     }
 }
+
+/// A finished run whose figures say what they are of and what was found.
+fn measured(store: &mut Store, machine: &str, figures: &[(&str, u32)]) -> RunId {
+    let run = store.begin(&a_run(machine)).unwrap();
+    for (seq, (address, found)) in figures.iter().enumerate() {
+        let figure = Figure::<_, Value> {
+            seq,
+            body: &json!({"found": found}),
+            record: None,
+            warnings: &[],
+            elapsed_s: 1.0,
+            address: Some(address),
+        };
+        store.add(run, &figure).unwrap();
+    }
+    run
+}
+
+#[test]
+fn merged_stores_have_every_run_once_and_lose_no_figure() {
+    let (_a, one) = place();
+    let (_b, two) = place();
+    let (mut own, mut theirs) = (Store::open(&one).unwrap(), Store::open(&two).unwrap());
+    let kept = measured(&mut own, "emr2s", &[("x", 1), ("y", 2)]);
+    own.finish(kept, RunState::Done, 1.0, &[]).unwrap();
+    // Of the same command and second, with another figure of `y`: another run.
+    let other = measured(&mut theirs, "emr2s", &[("x", 1), ("y", 3)]);
+    theirs.finish(other, RunState::Done, 1.0, &[]).unwrap();
+    theirs.keep(other, "workload", "z", "{}").unwrap();
+    let partial = measured(&mut theirs, "spr2s", &[("p", 1)]);
+
+    let merged = own.merge(&two).unwrap();
+    assert_eq!((merged.added, merged.shared, merged.differ), (2, 2, 1));
+    assert_eq!(own.list().unwrap().len(), 3);
+    assert_eq!(own.recall("z", None).unwrap().as_deref(), Some("{}"));
+    let again = own.merge(&two).unwrap();
+    assert_eq!((again.added, again.known, again.continued), (0, 2, 0));
+
+    // What was stopped there and went on is continued here under its number.
+    let figure = Figure::<_, Value> {
+        seq: 1,
+        body: &json!({"found": 9}),
+        record: None,
+        warnings: &[],
+        elapsed_s: 2.0,
+        address: Some("q"),
+    };
+    theirs.add(partial, &figure).unwrap();
+    theirs.finish(partial, RunState::Done, 2.0, &[]).unwrap();
+    let third = own.merge(&two).unwrap();
+    assert_eq!((third.added, third.known, third.continued), (0, 1, 1));
+    let runs = own.list().unwrap();
+    let line = runs.iter().find(|run| run.machine == "spr2s").unwrap();
+    assert!(line.kept == 2 && !line.partial && runs.len() == 3);
+    // And the other way round nothing is taken back.
+    let back = theirs.merge(&one).unwrap();
+    assert_eq!((back.added, back.known, back.continued), (1, 2, 0));
+}
+
+#[test]
+fn a_file_that_cannot_be_merged_leaves_both_as_they_were() {
+    let (_a, one) = place();
+    let (_b, two) = place();
+    let mut own = Store::open(&one).unwrap();
+    measured(&mut own, "emr2s", &[("x", 1)]);
+    assert!(matches!(own.merge(&one), Err(StoreError::Same { .. })));
+    fs::write(
+        &two,
+        "no store at all, but long enough to be read as a file of some sort ".repeat(20),
+    )
+    .unwrap();
+    assert!(matches!(own.merge(&two), Err(StoreError::Damaged { .. })));
+    fs::remove_file(&two).unwrap();
+    drop(Store::open(&two).unwrap());
+    let newer = Connection::open(&two).unwrap();
+    newer.pragma_update(None, "user_version", 99).unwrap();
+    drop(newer);
+    assert!(matches!(own.merge(&two), Err(StoreError::Newer { .. })));
+    assert_eq!(own.list().unwrap().len(), 1);
+    // The store is usable after each of them.
+    measured(&mut own, "emr2s", &[("x", 1)]);
+}

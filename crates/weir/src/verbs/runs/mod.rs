@@ -4,6 +4,7 @@ mod compare;
 mod compare_rows;
 mod export;
 mod list;
+pub mod merge;
 mod streamer;
 
 use std::path::Path;
@@ -31,6 +32,7 @@ Examples:
   weir runs compare 3 7
   weir runs resume last
   weir runs export 3 --format csv -o run3.csv
+  weir runs merge worker.sqlite
 
 A run is named by its number, by `last`, or by the beginning of its machine's
 name, which means the newest run on that machine.")]
@@ -63,6 +65,8 @@ enum What {
     },
     /// Write runs to a file, or to standard output: JSON, CSV, Parquet.
     Export(export::Args),
+    /// Add the runs of other stores to this one.
+    Merge(merge::Args),
 }
 
 /// What takes up a stopped run: the verbs themselves know how.
@@ -104,6 +108,11 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
                 .map(|name| load(store.as_ref(), &path, name))
                 .collect::<Result<Vec<_>>>()?;
             export::run(args, runs, context)
+        }
+        What::Merge(args) => {
+            // Two connections would wait for each other.
+            drop(store);
+            merge::run(args, context)
         }
     }
 }
