@@ -159,9 +159,10 @@ fn figures(topology: &Topology, tiers: &[TierName], points: &[Point]) -> Vec<Fig
     for name in tiers {
         let own = || points.iter().filter(|point| point.tier == *name);
         let why = |op: Op| own().find(|p| p.op == op).and_then(|p| p.error.clone());
-        let figure = |what, value, ci95, error| Figure {
+        let figure = |what: What, value, ci95, error| Figure {
             tier: name.clone(),
             what,
+            unit: what.unit().to_owned(),
             value,
             ci95,
             error,

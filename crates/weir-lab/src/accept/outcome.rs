@@ -6,7 +6,7 @@ use weir_model::topology::TierName;
 
 use super::{Before, Expected, Firmware, PlatformLike};
 use crate::study::{About, Outcome};
-use crate::view::{View, col};
+use crate::view::{Medium, View, col};
 use crate::{Severity, Verdict};
 
 weir_model::named! {
@@ -43,7 +43,9 @@ pub struct Figure {
     pub tier: TierName,
     /// Which figure.
     pub what: What,
-    /// In the unit of the figure; absent where it could not be measured.
+    /// Its unit.
+    pub unit: String,
+    /// Absent where it could not be measured.
     pub value: Option<f64>,
     /// Half of its 95 % interval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -272,7 +274,22 @@ impl Outcome for Acceptance {
                 col("passed"),
             ],
         );
-        vec![checks]
+        let figures = View::table(
+            "figures",
+            "Figures",
+            vec![
+                col("tier"),
+                col("what").head("figure"),
+                col("value"),
+                col("ci95").head("±").if_any(),
+                col("unit"),
+                col("error").if_any(),
+            ],
+        );
+        match self.checks.is_empty() {
+            true => vec![figures],
+            false => vec![checks, figures.on(Medium::Page)],
+        }
     }
 }
 
@@ -286,6 +303,7 @@ mod tests {
         Figure {
             tier: TierName::cxl(0),
             what,
+            unit: what.unit().into(),
             value: Some(value),
             ci95: None,
             error: None,

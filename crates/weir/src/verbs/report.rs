@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use weir_lab::{Outcome as _, Study as _};
 use weir_lab::interplay::{Interplay, Matrix};
+use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
 use weir_model::units::Nanos;
 
