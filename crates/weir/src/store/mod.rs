@@ -187,7 +187,8 @@ impl Store {
         step.commit().at(&path)
     }
 
-    /// Gives a run its document, and the list in it that has its figures, once both are whole.
+    /// Gives a run its document, and the list in it that has its figures, once both are whole. Points that were measured
+    /// for it stay behind its rows, where other runs find them.
     ///
     /// # Errors
     /// The file cannot be written; what was kept before stays.
@@ -211,6 +212,15 @@ impl Store {
             params![run.0, document.to_string(), list, rows.len()],
         )
         .at(&path)?;
+        // Rows of an earlier end of the run have no address. The detour keeps places unique at each step.
+        for sql in [
+            "DELETE FROM results WHERE run = ?1 AND address IS NULL AND ?2 >= 0",
+            "UPDATE results SET seq = -1 - seq WHERE run = ?1 AND ?2 >= 0",
+            "UPDATE results SET seq = ?2 - 1 - seq WHERE run = ?1",
+            "UPDATE runs SET kept = 0 WHERE id = ?1 AND ?2 >= 0",
+        ] {
+            step.execute(sql, params![run.0, rows.len()]).at(&path)?;
+        }
         for (seq, body) in rows.iter().enumerate() {
             let figure = Figure {
                 seq,

@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 use super::error::Located;
 use super::list::{LINE, line};
 use super::{RunId, Store, StoreError, StoredRun};
+use crate::driver::POINTS;
 
 impl Store {
     /// A run with everything that was kept of it.
@@ -57,8 +58,12 @@ impl Store {
             .at(path)?;
         let mut rows = query.query(params![run.0]).at(path)?;
         while let Some(row) = rows.next().at(path)? {
-            bodies.push(self.value::<Value>(&row.get::<_, String>(0).at(path)?)?);
-            places.push(row.get(3).at(path)?);
+            let seq: usize = row.get(3).at(path)?;
+            // Behind the rows of a document that was kept as a whole are the points that it was made from.
+            if list_key == POINTS || seq < summary.planned {
+                bodies.push(self.value::<Value>(&row.get::<_, String>(0).at(path)?)?);
+                places.push(seq);
+            }
             if let Some(record) = row.get::<_, Option<String>>(1).at(path)? {
                 records.push(self.value(&record)?);
             }

@@ -385,3 +385,33 @@ fn a_file_that_cannot_be_merged_leaves_both_as_they_were() {
     // The store is usable after each of them.
     measured(&mut own, "emr2s", &[("x", 1)]);
 }
+
+#[test]
+fn a_run_that_is_settled_twice_has_its_last_rows_and_its_points_are_found() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let run = measured(&mut store, "emr2s", &[("x", 1), ("y", 2), ("z", 3)]);
+    for rows in [json!([{"row": 1}, {"row": 2}]), json!([{"row": 3}])] {
+        let count = rows.as_array().unwrap().len();
+        store
+            .settle(
+                run,
+                &json!({"schema": "weir/accept/1", "checks": rows}),
+                "checks",
+            )
+            .unwrap();
+        let stored = store.load(run).unwrap();
+        assert_eq!(stored.document["checks"], rows);
+        assert_eq!(
+            (stored.summary.kept, stored.summary.planned),
+            (count, count)
+        );
+        for (seq, address) in ["x", "y", "z"].into_iter().enumerate() {
+            let found = store
+                .answer(run, seq, address, false, false)
+                .unwrap()
+                .unwrap();
+            assert_eq!(found.body, json!({"found": seq + 1}).to_string());
+        }
+    }
+}
