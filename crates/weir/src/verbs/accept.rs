@@ -202,14 +202,12 @@ fn before(name: &str, args: &Args, context: &Context, chosen: &Chosen) -> Result
             summary.id, summary.id
         )));
     }
-    if summary.machine != chosen.identity.name {
-        return Err(Failure::request(format!(
-            "run {} is of {}, and this machine is {}",
-            summary.id, summary.machine, chosen.identity.name
-        )));
-    }
+    let of = match summary.machine == chosen.identity.name {
+        true => String::new(),
+        false => format!(" of {}", summary.machine),
+    };
     Ok(Before {
-        run: format!("run {}", summary.id),
+        run: format!("run {}{of}", summary.id),
         figures: document::<Acceptance>(&run)?.output.figures,
         worse: args.worse / 100.0,
     })
