@@ -5,6 +5,7 @@ mod common;
 mod applications;
 mod bad_luck;
 mod counters;
+mod design;
 mod disaggregated;
 mod experiments;
 mod explain_host;
