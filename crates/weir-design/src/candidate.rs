@@ -127,9 +127,8 @@ pub fn of<'v>(
             }
             Key::File { path, part, .. } => {
                 for term in devices(&mut terms, part.as_deref())? {
-                    term.change(path, value);
-                    if let Some(read) = read_with(&plain, term, path, value) {
-                        term.change("read", &format!("{read} GB/s"));
+                    for (key, value) in with_limits(&plain, term, path, value) {
+                        term.change(key, &value);
                     }
                 }
             }
@@ -167,9 +166,30 @@ fn devices<'t>(terms: &'t mut [Term], part: Option<&str>) -> Result<Vec<&'t mut 
     }
 }
 
-/// What a device reads at most with another number of what limits that, lanes or channels; at most the peak of its channels.
-/// `None` where something else is the limit.
-fn read_with(plain: &Platform, term: &Term, path: &str, value: &str) -> Option<f64> {
+/// A change of a device, with what it reads at most where that follows from it: in proportion to the lanes or channels that
+/// limit it, and no more than the peak of its channels. Each change is checked by itself: a lower limit comes first.
+fn with_limits<'k>(
+    plain: &Platform,
+    term: &Term,
+    path: &'k str,
+    value: &str,
+) -> Vec<(&'k str, String)> {
+    let own = (path, value.to_owned());
+    let Some((read, remote, more)) = reads(plain, term, path, value) else {
+        return vec![own];
+    };
+    let (read, remote) = (
+        ("read", format!("{read} GB/s")),
+        ("remote_read", format!("{remote} GB/s")),
+    );
+    match more {
+        true => vec![own, read],
+        false => vec![remote, read, own],
+    }
+}
+
+/// What a device then reads from its own socket and from the other, and whether that is more than now.
+fn reads(plain: &Platform, term: &Term, path: &str, value: &str) -> Option<(f64, f64, bool)> {
     let stem = std::path::Path::new(&term.name).file_stem()?.to_str()?;
     let mut devices = plain.devices.iter().map(|attached| &attached.device);
     let device = devices.find(|device| device.name == stem)?;
@@ -181,7 +201,9 @@ fn read_with(plain: &Platform, term: &Term, path: &str, value: &str) -> Option<f
         _ => return None,
     };
     let read = device.measured.read.as_ref()?.value.get() * wanted / f64::from(now);
-    Some(read.min(device.media.value.timing().channel_peak().get() * channels))
+    let read = read.min(device.media.value.timing().channel_peak().get() * channels);
+    let remote = device.measured.remote_read.value.get().min(read);
+    Some((read, remote, wanted > f64::from(now)))
 }
 
 /// Another number of DDR channels, each with the bandwidth that a channel has now.

@@ -38,7 +38,7 @@ use crate::silicon::Item;
 /// The kind of file in messages.
 const FILE: &str = "a design space";
 /// Values of an axis, at most.
-const MOST_VALUES: usize = 1000;
+const MOST_VALUES: usize = 256;
 /// Axes, workloads, constraints, at most.
 const MOST_ENTRIES: usize = 64;
 /// Designs that one study tries, at most.

@@ -230,7 +230,12 @@ fn axes_change_the_server_that_they_name() {
         (wider.on.as_str(), wider.parts.lanes),
         ("emr2s+cxl-a,lanes=16,read=48 GB/s", 16.0)
     );
-    // Two channels carry no more.
+    let narrower = of("lanes", "[8, 4]", 1);
+    assert_eq!(
+        narrower.on,
+        "emr2s+cxl-a,remote_read=12 GB/s,read=12 GB/s,lanes=4"
+    );
+    // Its link is the limit, and not its channels.
     let text = SMALL.replace(
         "key = \"policy\"\nvalues = [\"dram\", \"dram=3,cxl=1\"]",
         "key = \"channels\"\nvalues = [1]",

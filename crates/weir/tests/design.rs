@@ -2,7 +2,7 @@
 
 use crate::common::{Place, with};
 
-const SPACE: &str = r#"kind = "design"
+pub const SPACE: &str = r#"kind = "design"
 base = "emr2s+cxl-a"
 
 [[axis]]
@@ -60,7 +60,7 @@ fn a_space_has_a_front_in_words_rows_and_pictures() {
 #[test]
 fn a_run_that_was_stopped_goes_on_from_the_answers_that_were_kept() {
     let place = Place::new();
-    let asked = with(&words(&place, SPACE), "--format json");
+    let asked = with(words(&place, SPACE), "--format json");
     let whole = place.run(asked).expect(0).json();
     assert_eq!(whole["designs"].as_array().map(Vec::len), Some(4));
     // What the store holds of a run that was stopped before its study had an answer.
@@ -73,6 +73,11 @@ fn a_run_that_was_stopped_goes_on_from_the_answers_that_were_kept() {
     )
     .unwrap();
     drop(db);
+    place.file("space.toml", SPACE.replace("[1, 2]", "[1, 4]"));
+    place
+        .run("runs resume 1")
+        .refuses(2, &["space.toml has changed since run 1 began"]);
+    place.file("space.toml", SPACE);
     let resumed = place.run("runs resume 1 --format json").expect(0).json();
     assert_eq!(resumed["partial"], false);
     assert_eq!(resumed["designs"], whole["designs"]);

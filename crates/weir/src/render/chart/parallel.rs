@@ -52,7 +52,7 @@ impl Chart for ParallelChart {
         const HEIGHT: f64 = 260.0;
         const SIDE: f64 = 34.0;
         let (legend, legend_height) = legend(room, 2.0, &self.legend, true);
-        let top = legend_height + 46.0;
+        let top = legend_height + 54.0;
         let bottom = top + HEIGHT;
         let count = self.axes.len();
         let step = (room.width() - 2.0 * SIDE) / (count.max(2) - 1) as f64;
@@ -62,22 +62,14 @@ impl Chart for ParallelChart {
             let (low, high) = reach[axis];
             bottom - HEIGHT * (figure - low) / (high - low)
         };
+        let at = |axis: usize| (x(axis) + shift(axis, count), anchor(axis, count));
         let drawing = html! {
             (legend)
             @for (axis, own) in self.axes.iter().enumerate() {
                 path class="axis" d={ "M" (px(x(axis))) " " (px(top)) "V" (px(bottom)) } {}
                 // Titles of neighbours are on two lines, so that each has the room of two axes.
-                @let anchor = anchor(axis, count);
-                @let most = 2.0 * step - 6.0;
-                @let condensed = (text_width(&own.title) > most).then(|| px(most));
-                text class="title" x=(px(x(axis) + shift(axis, count))) y=(px(top - if axis % 2 == 0 { 28.0 } else { 12.0 }))
-                    text-anchor=(anchor) textLength=[condensed] lengthAdjust="spacingAndGlyphs" { (own.title) }
-                @for (at, label) in self.ticks(axis) {
-                    @let most = step - 4.0;
-                    @let condensed = (text_width(&label) > most).then(|| px(most));
-                    text class="tick" x=(px(x(axis) + shift(axis, count))) y=(px(y(axis, at) + if own.words.is_empty() { 15.0 } else { 4.0 } - if at > reach[axis].0 && own.words.is_empty() { 18.0 } else { 0.0 }))
-                        text-anchor=(anchor) textLength=[condensed] lengthAdjust="spacingAndGlyphs" { (label) }
-                }
+                @let line = if axis % 2 == 0 { 36.0 } else { 20.0 };
+                (text("title", &own.title, at(axis), top - line, 2.0 * step - 6.0))
             }
             @for line in &self.lines {
                 g class="series" {
@@ -88,6 +80,17 @@ impl Chart for ParallelChart {
                     @if line.look.is_solid() {
                         @for (x, y) in &places { (mark(*x, *y, line.look, Some(&line.name))) }
                     }
+                }
+            }
+            @for (axis, own) in self.axes.iter().enumerate() {
+                @for (figure, label) in self.ticks(axis) {
+                    // Figures are above and below the axis, words along it.
+                    @let off = match (own.words.is_empty(), figure > reach[axis].0) {
+                        (false, _) => 4.0,
+                        (true, true) => -5.0,
+                        (true, false) => 16.0,
+                    };
+                    (text("tick halo", &label, at(axis), y(axis, figure) + off, step - 4.0))
                 }
             }
         };
@@ -113,6 +116,15 @@ impl Chart for ParallelChart {
 
     fn signs(&self) -> BTreeSet<Sign> {
         BTreeSet::new()
+    }
+}
+
+/// A text of so much room at most.
+fn text(class: &str, words: &str, (x, anchor): (f64, &str), y: f64, most: f64) -> Markup {
+    let condensed = (text_width(words) > most).then(|| px(most));
+    html! {
+        text class=(class) x=(px(x)) y=(px(y)) text-anchor=(anchor) textLength=[condensed]
+            lengthAdjust="spacingAndGlyphs" { (words) }
     }
 }
 
