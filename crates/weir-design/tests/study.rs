@@ -108,6 +108,9 @@ fn more_bandwidth_costs_more_and_the_cheapest_design_is_on_the_front() {
     // Cards that hold no page cost money and nothing else.
     let idle = of("2", "dram");
     assert!(!idle.front && idle.dollars > base.dollars, "{idle:?}");
+    // A thread waits longer for pages on a card.
+    let far = of("1", "dram=3,cxl=1");
+    assert!(far.speed < Some(0.95) && far.speed > Some(0.3), "{far:?}");
     let text = conclusion(&found);
     assert!(text.contains("on the front of speed and dollars"), "{text}");
     assert!(
