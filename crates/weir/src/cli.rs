@@ -97,6 +97,8 @@ pub enum Verb {
     Tier(verbs::tier::Args),
     /// Say whether servers should share memory: latency, cost, packing, and what a pool saves.
     Plan(verbs::plan::Args),
+    /// Search a space of servers for the designs that no other dominates.
+    Design(weir_design::study::DesignStudy),
     /// Say whether memory is consistent after a crash: states that stores, flushes and fences leave.
     Persist(verbs::persist::Args),
     /// Give VMs slices of a pool of memory and take them back, scrubbed, through QEMU.

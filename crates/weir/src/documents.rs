@@ -13,6 +13,7 @@ use crate::verbs::place::{
     apply::PlaceApplied, live::LiveAdvice, objects::ProcessMemory, watched::PlaceWatched,
 };
 use weir_ann::outcome::Neighbours;
+use weir_design::outcome::Designs;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
 use weir_lab::Outcome;
@@ -496,6 +497,7 @@ kinds! {
     Of<ByLevel> => "weir place levels",
     Of<Sharing> => "weir place share",
     Of<Disaggregation> => "weir place disaggregated",
+    Of<Designs> => "weir design",
     Of<Neighbours> => "weir place neighbours",
     Of<ProcessMemory> => "weir place objects",
     Of<PlaceApplied> => "weir place apply, restore",

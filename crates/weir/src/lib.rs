@@ -103,6 +103,7 @@ fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
         Verb::Steer(args) => verbs::steer::run(&args, &context),
         Verb::Tier(args) => verbs::tier::run(&args, &context),
         Verb::Plan(args) => verbs::plan::run(&args, &context),
+        Verb::Design(args) => verbs::design::run(&args, &context),
         Verb::Persist(args) => verbs::persist::run(&args, &context),
         Verb::Pool(args) => verbs::pool::run(&args, &context),
         Verb::Namespace(args) => verbs::namespace::run(&args, &context),
@@ -149,6 +150,7 @@ fn resume(stored: &StoredRun, context: &Context, storage: &storage::Named) -> Re
         (Ok(Verb::Tier(args)), _) => verbs::tier::resume(&args, context, run),
         (Ok(Verb::Workload(args)), _) => verbs::workload::resume(&args, context, run),
         (Ok(Verb::Plan(args)), _) => verbs::plan::resume(&args, context, run),
+        (Ok(Verb::Design(args)), _) => verbs::design::resume(&args, context, run),
         (Ok(Verb::Interplay(args)), _) => {
             verbs::interplay::resume(&args, context, run, storage.wish())
         }

@@ -39,6 +39,8 @@ use weir_trace::check::Imported;
 
 use weir_ann::outcome::Neighbours;
 use weir_ann::study::NeighbourSearch;
+use weir_design::outcome::Designs;
+use weir_design::study::DesignStudy;
 use weir_persist::outcome::PersistCheck;
 use weir_plan::coherence::CoherencePlan;
 use weir_plan::cost::CostPlan;
@@ -133,6 +135,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<BalancePlan>(plan::BALANCE),
     Reader::of::<CoherencePlan>(plan::COHERENCE),
     Reader::of::<KernelPlan>(plan::KERNELS),
+    Reader::of::<Designs>(DesignStudy::VERB),
     Reader::of::<PersistCheck>(persist::CHECK),
     Reader::of::<AppDirect>(dax::VERB),
     Reader::of::<Acceptance>(Accept::VERB),

@@ -6,6 +6,7 @@ mod accept;
 mod applications;
 mod bad_luck;
 mod counters;
+mod design;
 mod disaggregated;
 mod experiments;
 mod explain_host;

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::common::Place;
+use weir_design::space::Space;
 use weir_insight::slowdown::file as model_file;
 use weir_linux::{Root, doctor, recording, topology};
 use weir_model::counter_file::{self, ReadOptions};
@@ -37,6 +38,13 @@ fn platform() {
 fn workload() {
     fuzz("workload", &files("workloads", "toml"), |text| {
         explained(Workloads::check("fuzz.toml", text))
+    });
+}
+
+#[test]
+fn design_space() {
+    fuzz("design_space", &[crate::design::SPACE.to_owned()], |text| {
+        explained(Space::read("fuzz.toml", text, &weir::verbs::design::MODELS))
     });
 }
 

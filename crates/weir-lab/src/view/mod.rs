@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 pub use shape::{
-    Axis, Bars, Best, Grid, Limit, Lines, Mark, Overlay, Part, Scatter, Shape, Stacks,
+    Axis, Bars, Best, Grid, Limit, Lines, Mark, Overlay, Parallel, Part, Scatter, Shape, Stacks,
 };
 
 /// One table or picture, or one of each kind for every group of rows.
@@ -267,6 +267,17 @@ impl View {
             bands,
         };
         Self::new(frame, title, Shape::Scatter(scatter), Medium::Page)
+    }
+
+    /// Lines across axes side by side, on the page.
+    pub fn parallel(
+        frame: &'static str,
+        title: impl Into<String>,
+        axes: Vec<String>,
+        (name, kind): (&'static str, &'static str),
+    ) -> Self {
+        let parallel = Parallel { axes, name, kind };
+        Self::new(frame, title, Shape::Parallel(parallel), Medium::Page)
     }
 
     /// Bars of parts on the page.

@@ -19,6 +19,8 @@ pub enum Shape {
     Scatter(Scatter),
     /// A bar for each row, made of parts; or stretches of time, as wide as they are long.
     Stacks(Stacks),
+    /// A line for each row across several axes side by side.
+    Parallel(Parallel),
     /// A picture of its own, by the name under which the report draws it.
     Picture(&'static str),
 }
@@ -151,7 +153,18 @@ pub struct Bars {
     pub value_title: String,
 }
 
-/// See [`Shape::Scatter`]. What is equal is on the diagonal.
+/// See [`Shape::Parallel`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parallel {
+    /// The columns, an axis each: of figures, or of words.
+    pub axes: Vec<String>,
+    /// What names a line.
+    pub name: &'static str,
+    /// What gives a line its colour.
+    pub kind: &'static str,
+}
+
+/// See [`Shape::Scatter`]. With bands, what is equal is on the diagonal; without, both axes have a reach of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scatter {
     /// To the right.

@@ -176,6 +176,9 @@ fn colour(column: &str, value: &Value, all: &[Value], tiers: &[String]) -> usize
     let known = match column {
         "op" => Op::ALL.iter().position(|op| op.name() == text),
         "tier" => tiers.iter().position(|tier| *tier == text),
+        "standing" => ["front", "dominated", "infeasible", "impossible"]
+            .iter()
+            .position(|known| *known == text),
         "waits_for" => ["latency", "bandwidth"]
             .iter()
             .position(|known| *known == text),

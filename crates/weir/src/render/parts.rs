@@ -1,14 +1,15 @@
-//! Views of dots and of bars that are made of parts.
+//! Views of dots, of lines across axes, and of bars that are made of parts.
 
 use serde_json::Value;
-use weir_lab::view::{Scatter, Stacks};
+use weir_lab::view::{Parallel, Scatter, Stacks};
 use weir_model::frame::words;
 
 use super::chart::{
-    Cloud, Dot, Drawn, Look, ScatterChart, Stack, StackChart, Stretch, Strip, StripChart,
+    Across, Cloud, Dot, Drawn, Look, ParallelChart, ScatterChart, Stack, StackChart, Stretch,
+    Strip, StripChart, Stroke, Vertical,
 };
-use super::groups;
 use super::picture::Scene;
+use super::{distinct, groups};
 
 impl Scene<'_> {
     pub(super) fn scatter(&self, title: &str, shape: &Scatter, rows: &[&[Value]]) -> Option<Drawn> {
@@ -37,6 +38,103 @@ impl Scene<'_> {
             clouds,
         };
         (!chart.clouds.is_empty()).then(|| Drawn::new(title, chart))
+    }
+
+    pub(super) fn parallel(
+        &self,
+        title: &str,
+        shape: &Parallel,
+        rows: &[&[Value]],
+    ) -> Option<Drawn> {
+        /// Lines that are drawn of each kind but the first: more hide one another.
+        const MOST: usize = 200;
+        let columns = || {
+            shape
+                .axes
+                .iter()
+                .filter_map(|name| Some((name, self.frame.place(name)?)))
+        };
+        let drawn = rows
+            .iter()
+            .filter(|row| columns().any(|(_, at)| row.get(at).is_some_and(|v| !v.is_null())));
+        let drawn: Vec<&[Value]> = drawn.copied().collect();
+        let known = columns().map(|(name, at)| {
+            let values = || {
+                drawn
+                    .iter()
+                    .filter_map(move |row| row.get(at))
+                    .filter(|value| !value.is_null())
+            };
+            let words = match values().all(Value::is_number) {
+                true => Vec::new(),
+                false => distinct(values().cloned()),
+            };
+            (name, at, words)
+        });
+        // An axis without a value has no ends.
+        let known: Vec<(&String, usize, Vec<Value>)> = known
+            .filter(|(_, at, _)| {
+                drawn
+                    .iter()
+                    .any(|row| row.get(*at).is_some_and(|v| !v.is_null()))
+            })
+            .collect();
+        let axes = known.iter().map(|(name, at, of_words)| {
+            let unit = self
+                .frame
+                .columns
+                .get(*at)
+                .map_or("", |column| column.unit.as_str());
+            let name = match unit {
+                "" => (*name).clone(),
+                unit => format!("{} ({unit})", name.trim_end_matches("_ns")),
+            };
+            Vertical {
+                title: name,
+                words: of_words.iter().map(words).collect(),
+            }
+        });
+        let axes: Vec<Vertical> = axes.collect();
+        let mut legend = Vec::new();
+        let mut lines = Vec::new();
+        for (key, own) in groups(&[shape.kind], self.frame, &drawn) {
+            let Some(first) = own.first() else { continue };
+            let kind = key.first().map(words).unwrap_or_default();
+            let look = self.look(&[shape.kind], first);
+            let stroke = if look.colour == 0 {
+                Stroke::Solid
+            } else {
+                Stroke::Dotted
+            };
+            let look = Look { stroke, ..look };
+            let most = if look.is_solid() { usize::MAX } else { MOST };
+            legend.push((kind.clone(), look));
+            let across = |row: &&[Value]| Across {
+                name: words(self.frame.cell(row, shape.name)),
+                kind: kind.clone(),
+                look,
+                at: (known.iter())
+                    .map(|(_, at, words)| {
+                        let value = row.get(*at)?;
+                        match words.is_empty() {
+                            true => value.as_f64(),
+                            false => Some(words.iter().position(|word| word == value)? as f64),
+                        }
+                    })
+                    .collect(),
+            };
+            lines.extend(own.iter().take(most).map(across));
+        }
+        // Full lines are drawn last, on top of the others.
+        lines.sort_by_key(|line| line.look.is_solid());
+        let chart = ParallelChart {
+            label: format!("{title} on {}", self.machine),
+            axes,
+            lines,
+            legend,
+            name_title: shape.name.to_owned(),
+        };
+        (!chart.lines.is_empty() && chart.axes.len() > 1).then(|| Drawn::new(title, chart))
     }
 
     pub(super) fn stacks(&self, title: &str, shape: &Stacks, rows: &[&[Value]]) -> Option<Drawn> {

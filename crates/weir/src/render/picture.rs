@@ -41,6 +41,7 @@ pub fn pictures(frames: &[Frame], views: &[View], machine: &str, tiers: &[String
                 Shape::Lines(lines) => scene.lines(&title, lines, &rows, tier.as_deref()),
                 Shape::Grid(grid) => scene.grid(&title, grid, &rows),
                 Shape::Scatter(scatter) => scene.scatter(&title, scatter, &rows),
+                Shape::Parallel(parallel) => scene.parallel(&title, parallel, &rows),
                 Shape::Stacks(stacks) => scene.stacks(&title, stacks, &rows),
                 Shape::Bars(_) | Shape::Table(_) | Shape::Picture(_) => None,
             });

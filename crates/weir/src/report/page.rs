@@ -41,6 +41,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
             ["Steering"] => "Steering on",
             ["Touched pages"] => "Touched pages on",
             ["A fitted machine"] => "Fit of",
+            ["Designs"] => "Results of",
             ["Programs beside each other"] => "Programs on",
             titles if titles.iter().all(|title| PAGES.contains(title)) => "Tiering on",
             titles if titles.contains(&"") => "Runs on",

@@ -5,6 +5,7 @@ pub mod bench;
 pub mod calibrate;
 pub mod completions;
 pub mod counters;
+pub mod design;
 pub mod doctor;
 pub mod explain;
 pub mod fit;

@@ -7,6 +7,7 @@ mod bars;
 mod heat;
 mod line;
 mod lying;
+mod parallel;
 mod scale;
 mod scatter;
 mod sign;
@@ -20,6 +21,7 @@ use maud::{Markup, html};
 pub use bars::{Bar, BarChart, Group};
 pub use heat::{Cell, HeatChart, Panel, Reach};
 pub use line::{Limit, LineChart, Sample, Series, Wall};
+pub use parallel::{Across, ParallelChart, Vertical};
 pub use scale::{Scale, Spread, quantile_name};
 pub use scatter::{Cloud, Dot, ScatterChart};
 pub use sign::Sign;
@@ -112,6 +114,11 @@ impl Look {
             colour,
             stroke: Stroke::Solid,
         }
+    }
+
+    /// Whether it is drawn in one stroke.
+    pub fn is_solid(self) -> bool {
+        self.stroke == Stroke::Solid
     }
 
     fn class(self) -> String {

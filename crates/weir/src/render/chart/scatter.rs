@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{Chart, Look, Room, Scale, Sign, Spread, legend, mark, paper, px, text_width};
 use crate::output::figure;
 
-/// A chart of dots on two axes of the same unit and reach.
+/// A chart of dots. With bands, both axes have the same unit and reach, and what is equal is on the diagonal.
 #[derive(Debug, Clone)]
 pub struct ScatterChart {
     /// For those who cannot see it.
@@ -63,8 +63,16 @@ impl Chart for ScatterChart {
         let dots = || self.clouds.iter().flat_map(|cloud| &cloud.dots);
         // An interval is cut where dots do not reach: it must not make the others small.
         let reach = || dots().flat_map(|dot| [dot.x, dot.y]);
-        let x = Scale::over(Spread::Signed, reach(), (LEFT, right));
-        let y = Scale::over(Spread::Signed, reach(), (bottom, top));
+        let comparable = !self.bands.is_empty();
+        let axis = |of: fn(&Dot) -> f64, ends| match comparable {
+            true => Scale::over(Spread::Signed, reach(), ends),
+            false if dots().all(|dot| of(dot) > 0.0) => {
+                Scale::over(Spread::Log, dots().map(of), ends)
+            }
+            false => Scale::over(Spread::Signed, dots().map(of), ends),
+        };
+        let x = axis(|dot| dot.x, (LEFT, right));
+        let y = axis(|dot| dot.y, (bottom, top));
         let drawing = html! {
             (legend)
             @for (value, label) in y.ticks(30.0) {
@@ -81,12 +89,14 @@ impl Chart for ScatterChart {
             text class="title" x="2" y=(px(top - 13.0)) { (self.y_title) }
             @let half = text_width(&self.x_title) / 2.0;
             text class="title" x=(px(((LEFT + right) / 2.0).max(half))) y=(px(bottom + 34.0)) text-anchor="middle" { (self.x_title) }
-            (diagonal(&x, &y, 0.0, "limit"))
+            @if comparable { (diagonal(&x, &y, 0.0, "limit")) }
             @for band in &self.bands {
                 (diagonal(&x, &y, *band, "wall"))
                 (diagonal(&x, &y, -band, "wall"))
             }
-            text class="note" x=(px((LEFT + right) / 2.0)) y=(px(bottom + 51.0)) text-anchor="middle" { (self.key()) }
+            @if comparable {
+                text class="note" x=(px((LEFT + right) / 2.0)) y=(px(bottom + 51.0)) text-anchor="middle" { (self.key()) }
+            }
             @for cloud in &self.clouds { (self.cloud(cloud, &x, &y, dots().count() > MANY)) }
         };
         paper(room, bottom + 58.0, &self.label, drawing)
@@ -211,5 +221,14 @@ mod tests {
             assert!(svg.contains("dotted: 5 off"), "{svg}");
         }
         assert!(chart.table().into_string().contains("<td>b</td>"));
+        let apart = ScatterChart {
+            bands: Vec::new(),
+            ..chart
+        };
+        let svg = apart.draw(Room::Wide).into_string();
+        assert!(
+            !svg.contains("equal") && !svg.contains("\"limit\""),
+            "{svg}"
+        );
     }
 }

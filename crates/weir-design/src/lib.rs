@@ -1,0 +1,28 @@
+//! Design studies: a space of servers, and the designs in it that no other dominates.
+//!
+//! | module | content |
+//! |---|---|
+//! | [`space`] | the file that describes a space |
+//! | [`axis`] | what an axis may vary |
+//! | [`candidate`] | the server that values of axes make |
+//! | [`silicon`] | pins, die area and power of parts |
+//! | [`objective`] | what designs are compared by, and constraints |
+//! | [`search`] | the order in which designs are tried |
+//! | [`measure`] | the figures of a design |
+//! | [`pareto`] | designs that no other dominates |
+//! | [`effects`] | what each axis does |
+//! | [`study`], [`outcome`] | the study, and what it finds |
+//! | [`published`] | rows of papers that the calculators answer |
+
+pub mod axis;
+pub mod candidate;
+pub mod effects;
+pub mod measure;
+pub mod objective;
+pub mod outcome;
+pub mod pareto;
+pub mod published;
+pub mod search;
+pub mod silicon;
+pub mod space;
+pub mod study;

@@ -1,0 +1,204 @@
+//! A study on the simulator: its front, its store, and what it says.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use common::{MODELS, SMALL, read};
+use weir_design::outcome::Designs;
+use weir_design::study::DesignStudy;
+use weir_lab::lab::NoMachine;
+use weir_lab::{About, Bench, Keeper, Lab, LabError, Outcome, Study};
+use weir_model::machine::Identity;
+use weir_model::topology::Topology;
+
+/// A store in memory, which may ask for a stop after so many answers.
+#[derive(Default)]
+struct Store {
+    answers: Mutex<BTreeMap<String, String>>,
+    recalled: Mutex<usize>,
+    most: Option<usize>,
+}
+
+impl Keeper for Store {
+    fn recall(&self, address: &str) -> Option<String> {
+        let found = self.answers.lock().unwrap().get(address).cloned();
+        *self.recalled.lock().unwrap() += usize::from(found.is_some());
+        found
+    }
+
+    fn keep(&self, _: &str, address: &str, body: &str) {
+        self.answers
+            .lock()
+            .unwrap()
+            .insert(address.to_owned(), body.to_owned());
+    }
+
+    fn stop(&self) -> bool {
+        self.most
+            .is_some_and(|most| self.answers.lock().unwrap().len() >= most)
+    }
+}
+
+fn run(text: &str, store: &Store) -> Result<(Designs, bool), LabError> {
+    let space = read(text).unwrap_or_else(|mistakes| panic!("{mistakes}"));
+    let study = DesignStudy {
+        accesses: 1000,
+        space: Some((space, MODELS)),
+        ..DesignStudy::default()
+    };
+    let (machine, topology) = (Identity::default(), Topology::default());
+    let bench = Bench {
+        testbed: &NoMachine,
+        machine: &machine,
+        topology: &topology,
+        capabilities: &[],
+        seed: 1,
+        rounds: 1,
+    };
+    let lab = Lab::new(bench, store);
+    let found = study.run(&lab)?;
+    Ok((found, lab.into_notes().partial))
+}
+
+fn whole(text: &str, store: &Store) -> Designs {
+    let (found, partial) = run(text, store).unwrap_or_else(|error| panic!("{error}"));
+    assert!(!partial);
+    found
+}
+
+fn conclusion(found: &Designs) -> String {
+    let (machine, topology) = (Identity::default(), Topology::default());
+    let about = About {
+        machine: &machine,
+        topology: &topology,
+    };
+    found
+        .answer(about)
+        .iter()
+        .map(|verdict| format!("{}: {}\n", verdict.about, verdict.text))
+        .collect()
+}
+
+#[test]
+fn more_bandwidth_costs_more_and_the_cheapest_design_is_on_the_front() {
+    let found = whole(SMALL, &Store::default());
+    assert_eq!(found.designs.len(), 6);
+    // Pages on a tier that the design does not have.
+    let impossible: Vec<_> = found
+        .designs
+        .iter()
+        .filter(|own| own.standing == "impossible")
+        .collect();
+    assert_eq!(impossible.len(), 1);
+    assert_eq!(
+        impossible[0].why.as_deref(),
+        Some("this design has no tier `cxl`")
+    );
+    let of = |cards: &str, pages: &str| {
+        let own = found
+            .designs
+            .iter()
+            .find(|own| own.values == [cards, pages]);
+        own.unwrap_or_else(|| panic!("{cards} {pages}"))
+    };
+    let base = of("0", "dram");
+    assert!(base.front && base.speed == Some(1.0));
+    // Cards that hold no page cost money and nothing else.
+    let idle = of("2", "dram");
+    assert!(!idle.front && idle.dollars > base.dollars, "{idle:?}");
+    // A thread waits longer for pages on a card.
+    let far = of("1", "dram=3,cxl=1");
+    assert!(far.speed < Some(0.95) && far.speed > Some(0.3), "{far:?}");
+    let text = conclusion(&found);
+    assert!(text.contains("on the front of speed and dollars"), "{text}");
+    assert!(
+        text.contains("`cards`") && text.contains("of 1 there are no figures"),
+        "{text}"
+    );
+    let frames = found.frames();
+    let designs = frames
+        .iter()
+        .find(|frame| frame.name == "designs")
+        .expect("designs");
+    assert_eq!(designs.number(&designs.rows[2], "cards"), Some(1.0));
+}
+
+#[test]
+fn a_stopped_study_goes_on_and_another_space_takes_what_it_shares() {
+    let mut store = Store {
+        most: Some(2),
+        ..Store::default()
+    };
+    let stopped = run(SMALL, &store);
+    assert!(matches!(stopped, Ok((_, true)) | Err(LabError::Stopped)));
+    store.most = None;
+    let again = whole(SMALL, &store);
+    // The first design, with which speed is compared, is asked for twice in each run.
+    assert!(*store.recalled.lock().unwrap() >= 4);
+    assert_eq!(again, whole(SMALL, &Store::default()));
+    let before = store.answers.lock().unwrap().len();
+    let wider = SMALL
+        .replace("values = [0, 1, 2]", "values = [0, 1, 2, 4]")
+        .replace("\"dram\", ", "");
+    let wider = wider.replace(
+        "kind = \"design\"",
+        "kind = \"design\"\nsearch = \"random\"\npoints = 4",
+    );
+    let wider = wider.replace("values = [0, ", "values = [");
+    whole(&wider, &store);
+    assert_eq!(store.answers.lock().unwrap().len(), before + 1);
+}
+
+#[test]
+fn constraints_that_no_design_meets_are_said() {
+    let text = SMALL.replacen(
+        "[[objective]]",
+        "[[constraint]]\nobjective = \"watts\"\nmost = 10\n\n[[objective]]",
+        1,
+    );
+    let found = whole(&text, &Store::default());
+    assert!(found.designs.iter().all(|own| !own.front && !own.feasible));
+    let text = conclusion(&found);
+    assert!(
+        text.contains("none of 6 designs meets every constraint"),
+        "{text}"
+    );
+    assert!(
+        text.contains("watts at most 10 W is wanted; designs have"),
+        "{text}"
+    );
+}
+
+#[test]
+fn figures_of_parts_need_no_workload() {
+    let text = SMALL
+        .replace("[[workload]]\nname = \"scan-column\"\n", "")
+        .replace("name = \"speed\"", "name = \"pins\"");
+    let found = whole(&text, &Store::default());
+    assert!(
+        found
+            .designs
+            .iter()
+            .all(|own| own.pins.is_some() && own.watts.is_none())
+    );
+    assert_eq!(found.designs[0].pins, Some(8.0 * 160.0));
+}
+
+#[test]
+fn a_probe_has_the_latency_of_memory_under_load() {
+    let text = SMALL
+        .replace("values = [0, 1, 2]", "values = [1]")
+        .replace("name = \"dollars\"", "name = \"p99\"");
+    let found = whole(&text, &Store::default());
+    let [near, mixed] = found.designs.as_slice() else {
+        panic!("{:?}", found.designs)
+    };
+    let p99 = |own: &weir_design::outcome::Design| own.p99_ns.unwrap_or_default();
+    // Every fourth page is on the device, which answers in 214 ns without load.
+    assert!(
+        p99(near) > 100.0 && p99(mixed) > 200.0 && p99(mixed) > p99(near),
+        "{near:?} {mixed:?}"
+    );
+}

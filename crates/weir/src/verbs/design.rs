@@ -1,0 +1,73 @@
+//! `weir design`: a space of servers, and the designs in it that no other dominates.
+
+use weir_design::space::{Models, Space};
+use weir_design::study::DesignStudy;
+use weir_model::toml::MOST_BYTES;
+
+use super::workload;
+use crate::context::Context;
+use crate::driver;
+use crate::failure::{Failure, Result};
+use crate::files;
+use crate::machine::{self, Chosen};
+use crate::store::{RunId, StoredRun};
+use crate::studies::complete;
+
+/// The models of designs: the platforms and workloads that every command finds.
+pub const MODELS: Models = Models {
+    compose: |on| machine::compose(on).map_err(words),
+    open: |on| machine::simulate(on).map_err(words),
+    workload: |name| workload::find_for(name, None).map_err(words),
+};
+
+fn words(failure: Failure) -> String {
+    failure.message().unwrap_or_default()
+}
+
+/// Searches the space, keeps and prints what was found.
+///
+/// # Errors
+/// The file cannot be read or has mistakes, or the work was stopped before its end.
+pub fn run(args: &DesignStudy, context: &Context) -> Result<()> {
+    let (study, named) = with_space(args)?;
+    let chosen = Chosen {
+        named,
+        ..Chosen::of_models()
+    };
+    complete(context, &chosen, &study)
+}
+
+/// Tries what a stopped run still lacks.
+///
+/// # Errors
+/// As [`run`] has them, or the file is another one than that of the run.
+pub fn resume(args: &DesignStudy, context: &Context, run: RunId) -> Result<()> {
+    let (study, named) = with_space(args)?;
+    let again = |stored: &StoredRun, _: &Chosen, _| match stored.summary.machine == named {
+        true => Ok(study),
+        false => Err(Failure::request(format!(
+            "{} has changed since run {run} began: its designs would not belong together; start it again",
+            args.file.display()
+        ))),
+    };
+    driver::resume(context, run, None, again)?.verdict()
+}
+
+/// The study with its space, and the name under which the store has its runs: that of the file, and a hash of its text.
+fn with_space(args: &DesignStudy) -> Result<(DesignStudy, String)> {
+    let text = files::text(&args.file, "design space", MOST_BYTES)?;
+    let file = args.file.display().to_string();
+    let space = Space::read(&file, &text, &MODELS);
+    let space = space.map_err(|mistakes| Failure::request(mistakes.to_string()))?;
+    // FNV-1a (Fowler, Noll, Vo), 32 bits.
+    let hash = text.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+    });
+    let stem = args.file.file_stem().unwrap_or_default();
+    let named = format!("{} {hash:08x}", stem.to_string_lossy());
+    let study = DesignStudy {
+        space: Some((space, MODELS)),
+        ..args.clone()
+    };
+    Ok((study, named))
+}

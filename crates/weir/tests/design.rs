@@ -1,0 +1,107 @@
+//! `weir design` as a process: its answer, its exports, its report, a run that goes on, and files with mistakes.
+
+use crate::common::{Place, with};
+
+pub const SPACE: &str = r#"kind = "design"
+base = "emr2s+cxl-a"
+
+[[axis]]
+name = "cards"
+key = "cards"
+values = [1, 2]
+
+[[axis]]
+name = "pages"
+key = "policy"
+values = ["dram", "dram=3,cxl=1"]
+
+[[workload]]
+name = "scan-column"
+
+[[objective]]
+name = "speed"
+
+[[objective]]
+name = "dollars"
+"#;
+
+fn words(place: &Place, space: &str) -> Vec<String> {
+    place.file("space.toml", space);
+    with("design --accesses 1000 --file space.toml", "")
+}
+
+#[test]
+fn a_space_has_a_front_in_words_rows_and_pictures() {
+    let place = Place::new();
+    let asked = words(&place, SPACE);
+    let out = place.run(asked.clone()).expect(0).out();
+    assert!(
+        out.contains("of 4 designs") && out.contains("on the front of speed"),
+        "{out}"
+    );
+    let csv = place.run("runs export last --as csv").expect(0).out();
+    let head = csv
+        .lines()
+        .find(|line| line.contains("cards"))
+        .unwrap_or_default();
+    assert!(head.contains("cards,pages,design,"), "{csv}");
+    assert!(csv.contains(",\"dram=3,cxl=1\","), "{csv}");
+    place.run("report last -o page.html").expect(0);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    for part in [
+        "Designs by speed and dollars",
+        "Designs by axes and objectives",
+        "Main effects of axes",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn a_run_that_was_stopped_goes_on_from_the_answers_that_were_kept() {
+    let place = Place::new();
+    let asked = with(words(&place, SPACE), "--format json");
+    let whole = place.run(asked).expect(0).json();
+    assert_eq!(whole["designs"].as_array().map(Vec::len), Some(4));
+    // What the store holds of a run that was stopped before its study had an answer.
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.execute_batch(
+        "UPDATE runs SET state = 'partial', planned = 0, kept = 0, list_key = 'points',
+             document = json_remove(document, '$.effects', '$.axes', '$.varied', '$.objectives', '$.constraints', '$.search', '$.search_seed',
+                 '$.space');
+         DELETE FROM results;",
+    )
+    .unwrap();
+    drop(db);
+    place.file("space.toml", SPACE.replace("[1, 2]", "[1, 4]"));
+    let other = place.run("runs resume 1").expect(2).err();
+    assert!(
+        other.contains("space.toml has changed since run 1 began"),
+        "{other}"
+    );
+    place.file("space.toml", SPACE);
+    let resumed = place.run("runs resume 1 --format json").expect(0).json();
+    assert_eq!(resumed["partial"], false);
+    assert_eq!(resumed["designs"], whole["designs"]);
+}
+
+#[test]
+fn a_space_with_mistakes_is_refused_with_their_places() {
+    let place = Place::new();
+    let wrong = SPACE
+        .replace("key = \"cards\"", "key = \"kards\"")
+        .replace("\"dollars\"", "\"beauty\"");
+    let run = place.run(words(&place, &wrong));
+    run.refuses(
+        2,
+        &[
+            "space.toml:6:7",
+            "did you mean `cards`?",
+            "known are speed, p99",
+        ],
+    );
+    place
+        .run("design --file nowhere.toml")
+        .refuses(2, &["nowhere.toml"]);
+    place.run("design").refuses(2, &["--file"]);
+}
