@@ -122,6 +122,20 @@ fn peak_reads_of_every_device_are_the_measured_ones() {
     assert!(checked >= 4, "only {checked} devices were measured so");
 }
 
+/// A link whose directions differ: posted stores come up to the written data that it carries.
+#[test]
+fn peak_writes_of_every_device_are_those_that_its_link_is_said_to_carry() {
+    let mut checked = 0;
+    for name in attached() {
+        if let Some(expected) = &platform(&name).devices[0].device.measured.write {
+            let ours = peak(&name, Op::NtSt, "cxl0");
+            assert_near(&name, ours, expected.get(), BANDWIDTH);
+            checked += 1;
+        }
+    }
+    assert!(checked >= 2, "only {checked} devices state it");
+}
+
 #[test]
 fn peak_reads_of_a_device_on_the_other_socket_are_the_measured_ones() {
     for name in attached() {
