@@ -73,7 +73,10 @@ fn a_delay_without_spread_makes_two_latencies() {
         let (mean, deviation) = moments(&seen);
         assert!((mean / idle - 1.0).abs() < 0.02, "{mean} for {idle}");
         let law = (share * (1.0 - share) * delay * delay + own * own).sqrt();
-        assert!((deviation / law - 1.0).abs() < 0.05, "{deviation} for {law}");
+        assert!(
+            (deviation / law - 1.0).abs() < 0.05,
+            "{deviation} for {law}"
+        );
         assert_eq!(seen, distribution(&platform, 400_000));
     }
 }

@@ -56,7 +56,8 @@ const OPEN: &str = "coaxial-ddr,core.count=512,llc.slices=16";
 const PEAK_GBPS: f64 = 38.4;
 
 const MODELLED: &str = "programs have the misses and the IPC of table 4 in our baseline; their other parameters are public facts or assumed";
-const QUEUES: &str = "time from a miss of the last-level cache to its data, without that of a lone read";
+const QUEUES: &str =
+    "time from a miss of the last-level cache to its data, without that of a lone read";
 const MOST: &str = "ours is the utilisation that four programs in five exceed";
 const HALF: &str = "ours is the utilisation that half of the programs exceed";
 const MEDIAN: &str = "ours is the median of 35 programs";
@@ -75,9 +76,9 @@ struct All {
 struct Ran {
     /// Instructions of a core in a cycle.
     ipc: f64,
-    /// From a miss of the last-level cache to its data.
+    /// From a miss of the last-level cache to its data, or of a line that is written back to its end.
     latency: Nanos,
-    /// Bytes read from and written to DRAM, in GB/s.
+    /// Lines read and written back, in GB/s.
     gbps: f64,
 }
 
@@ -111,7 +112,9 @@ impl Ask for All {
         if ran.len() < asks.len() {
             return Err(LabError::Stopped);
         }
-        ran.iter().map(|run| Ran::of(&run.counters, run.time)).collect()
+        ran.iter()
+            .map(|run| Ran::of(&run.counters, run.time))
+            .collect()
     }
 }
 
@@ -120,11 +123,10 @@ impl Ran {
         let run = Run::of(counters)?;
         let count = |counter| run.count(counter).map_err(|why| failed(why.reason));
         let misses = count(Counter::TorInsertsIaMiss)?;
-        let lines = count(Counter::CasRd)? + count(Counter::CasWr)?;
         Ok(Self {
             ipc: run.instructions().map_err(|why| failed(why.reason))? / run.cycles().get(),
             latency: Nanos(count(Counter::TorOccupancyIaMiss)? / misses / UNCORE_GHZ),
-            gbps: lines * LINE_BYTES as f64 / time.get(),
+            gbps: misses * LINE_BYTES as f64 / time.get(),
         })
     }
 }
@@ -210,7 +212,9 @@ fn with_cores(
     cores: u32,
     read: impl Fn(&[Pair]) -> f64 + Send + Sync + 'static,
 ) -> Figure {
-    Figure::new(unit, move |results| Ok(read(&pairs(results, other, cores)?)))
+    Figure::new(unit, move |results| {
+        Ok(read(&pairs(results, other, cores)?))
+    })
 }
 
 /// A figure of one program.
@@ -248,7 +252,10 @@ fn cuts(pairs: &[Pair]) -> Vec<f64> {
     let mut suites: Vec<&str> = pairs.iter().map(|pair| pair.program.suite).collect();
     suites.dedup();
     let cut = |suite: &&str| {
-        let of: Vec<&Pair> = pairs.iter().filter(|pair| pair.program.suite == *suite).collect();
+        let of: Vec<&Pair> = pairs
+            .iter()
+            .filter(|pair| pair.program.suite == *suite)
+            .collect();
         let all = |ran: fn(&Pair) -> Nanos| mean(of.iter().map(|pair| ran(pair).get()));
         100.0 * (1.0 - all(|pair| pair.other.latency) / all(|pair| pair.base.latency))
     };
@@ -261,7 +268,9 @@ fn toy(at: usize) -> Figure {
         let (fixed, varied) = (on(results, TOYS[0], CORES)?, on(results, TOYS[at], CORES)?);
         let ran = programs()?.into_iter().zip(fixed.into_iter().zip(varied));
         let ran = ran.filter(|(program, _)| ON_TOYS.contains(&program.name));
-        let shares: Vec<f64> = ran.map(|(_, (fixed, varied))| varied.ipc / fixed.ipc).collect();
+        let shares: Vec<f64> = ran
+            .map(|(_, (fixed, varied))| varied.ipc / fixed.ipc)
+            .collect();
         Ok(100.0 * geometric(shares.into_iter()))
     })
 }
@@ -306,12 +315,10 @@ impl Ask for Arrivals {
 }
 
 /// A figure of latencies at some utilisations.
-fn open(
-    unit: &'static str,
-    utilisation: f64,
-    read: fn(&(f64, f64)) -> f64,
-) -> Figure {
-    Figure::read(unit, OPEN, Arrivals { utilisation }, move |got| Ok(read(got)))
+fn open(unit: &'static str, utilisation: f64, read: fn(&(f64, f64)) -> f64) -> Figure {
+    Figure::read(unit, OPEN, Arrivals { utilisation }, move |got| {
+        Ok(read(got))
+    })
 }
 
 /// What the same loop takes in caches and core, where memory takes 40 ns.
@@ -334,7 +341,8 @@ fn loads(platform: &'static str, op: Op) -> Figure {
 
 /// Every rule for rows of COAXIAL but those of pins, area and power.
 pub(super) fn rules() -> Vec<Rule> {
-    let count = |pairs: &[Pair], of: fn(&Pair) -> bool| pairs.iter().filter(|p| of(p)).count() as f64;
+    let count =
+        |pairs: &[Pair], of: fn(&Pair) -> bool| pairs.iter().filter(|p| of(p)).count() as f64;
     let predicted = |id: &str, figure: Figure, note| Rule {
         is_slow: true,
         ..Rule::predicted(id, figure).noting(note)
@@ -351,7 +359,9 @@ pub(super) fn rules() -> Vec<Rule> {
         predicted("COX-003", all("x", FOUR, speedup), MODELLED),
         predicted(
             "COX-004",
-            all("x", FOUR, |all| all.iter().map(Pair::speedup).fold(0.0, f64::max)),
+            all("x", FOUR, |all| {
+                all.iter().map(Pair::speedup).fold(0.0, f64::max)
+            }),
             MODELLED,
         ),
         predicted(
@@ -370,12 +380,42 @@ pub(super) fn rules() -> Vec<Rule> {
         predicted("COX-024b", growth(&p90_60), CHANNEL),
         predicted("COX-025a", beyond(&mean_60), CHANNEL),
         predicted("COX-025b", beyond(&p90_60), CHANNEL),
-        predicted("COX-029", all("%", FOUR, |all| below(0.2, all.iter().map(Pair::utilisation))), MOST),
-        predicted("COX-030", all("%", FOUR, |all| below(0.5, all.iter().map(Pair::utilisation))), HALF),
-        predicted("COX-031", all("%", FOUR, |all| mean(all.iter().map(Pair::queue_share))), QUEUES),
-        predicted("COX-032", all("%", FOUR, |all| below(0.999, all.iter().map(Pair::queue_share))), QUEUES),
-        predicted("COX-033a", of("ns", "lbm", |pair| pair.base.latency.get()), MODELLED),
-        predicted("COX-033b", of("ns", "bwaves", |pair| pair.base.latency.get()), MODELLED),
+        predicted(
+            "COX-029",
+            all("%", FOUR, |all| {
+                below(0.2, all.iter().map(Pair::utilisation))
+            }),
+            MOST,
+        ),
+        predicted(
+            "COX-030",
+            all("%", FOUR, |all| {
+                below(0.5, all.iter().map(Pair::utilisation))
+            }),
+            HALF,
+        ),
+        predicted(
+            "COX-031",
+            all("%", FOUR, |all| mean(all.iter().map(Pair::queue_share))),
+            QUEUES,
+        ),
+        predicted(
+            "COX-032",
+            all("%", FOUR, |all| {
+                below(0.999, all.iter().map(Pair::queue_share))
+            }),
+            QUEUES,
+        ),
+        predicted(
+            "COX-033a",
+            of("ns", "lbm", |pair| pair.base.latency.get()),
+            MODELLED,
+        ),
+        predicted(
+            "COX-033b",
+            of("ns", "bwaves", |pair| pair.base.latency.get()),
+            MODELLED,
+        ),
         predicted("COX-034", toy(1), MODELLED),
         predicted("COX-035", toy(2), MODELLED),
         predicted("COX-036", toy(3), MODELLED),
@@ -384,26 +424,56 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::identity("COX-050a", loads(asym, Op::Ld)).noting(SET),
         Rule::identity("COX-050b", loads(asym, Op::NtSt)).noting(SET),
         Rule::identity("COX-055", added).noting("the parts of section 5 add up to 32 ns"),
-        predicted("COX-058", all("programs", FOUR, move |all| count(all, |p| p.speedup() > 2.0)), MODELLED),
-        predicted("COX-059", all("programs", FOUR, move |all| count(all, |p| p.speedup() < 1.0)), MODELLED),
-        predicted("COX-063a", of("ns", "copy", |pair| pair.base.latency.get()), MODELLED),
-        predicted("COX-063b", of("ns", "copy", |pair| pair.other.latency.get()), MODELLED),
+        predicted(
+            "COX-058",
+            all("programs", FOUR, move |all| {
+                count(all, |p| p.speedup() > 2.0)
+            }),
+            MODELLED,
+        ),
+        predicted(
+            "COX-059",
+            all("programs", FOUR, move |all| {
+                count(all, |p| p.speedup() < 1.0)
+            }),
+            MODELLED,
+        ),
+        predicted(
+            "COX-063a",
+            of("ns", "copy", |pair| pair.base.latency.get()),
+            MODELLED,
+        ),
+        predicted(
+            "COX-063b",
+            of("ns", "copy", |pair| pair.other.latency.get()),
+            MODELLED,
+        ),
         predicted("COX-064a", of("ns", "copy", Pair::queue), QUEUES),
         predicted(
             "COX-064b",
-            of("ns", "copy", |pair| pair.other.latency.get() - pair.lone[1].get()),
+            of("ns", "copy", |pair| {
+                pair.other.latency.get() - pair.lone[1].get()
+            }),
             QUEUES,
         ),
         predicted("COX-065", of("x", "copy", Pair::speedup), MODELLED),
-        predicted("COX-067a", all("ns", FOUR, |all| mean(all.iter().map(Pair::queue))), QUEUES),
+        predicted(
+            "COX-067a",
+            all("ns", FOUR, |all| mean(all.iter().map(Pair::queue))),
+            QUEUES,
+        ),
         predicted(
             "COX-069a",
-            all("%", FOUR, |all| cuts(all).into_iter().fold(f64::INFINITY, f64::min)),
+            all("%", FOUR, |all| {
+                cuts(all).into_iter().fold(f64::INFINITY, f64::min)
+            }),
             MODELLED,
         ),
         predicted(
             "COX-069b",
-            all("%", FOUR, |all| cuts(all).into_iter().fold(f64::NEG_INFINITY, f64::max)),
+            all("%", FOUR, |all| {
+                cuts(all).into_iter().fold(f64::NEG_INFINITY, f64::max)
+            }),
             MODELLED,
         ),
         predicted("COX-073a", of("%", "bwaves", Pair::utilisation), MODELLED),
@@ -412,27 +482,47 @@ pub(super) fn rules() -> Vec<Rule> {
         predicted("COX-075", of("ns", "kmeans", Pair::queue), QUEUES),
         predicted(
             "COX-081",
-            with_cores("x", FOUR, 4, |all| below(0.5, all.iter().map(Pair::speedup))),
+            with_cores("x", FOUR, 4, |all| {
+                below(0.5, all.iter().map(Pair::speedup))
+            }),
             MEDIAN,
         ),
-        predicted("COX-092b", all("CPI", FOUR, |all| geometric(all.iter().map(|p| 1.0 / p.other.ipc))), MODELLED),
-        predicted("COX-094a", all("%", FOUR, |all| mean(all.iter().map(Pair::utilisation))), MODELLED),
+        predicted(
+            "COX-092b",
+            all("CPI", FOUR, |all| {
+                geometric(all.iter().map(|p| 1.0 / p.other.ipc))
+            }),
+            MODELLED,
+        ),
+        predicted(
+            "COX-094a",
+            all("%", FOUR, |all| mean(all.iter().map(Pair::utilisation))),
+            MODELLED,
+        ),
         predicted(
             "COX-094b",
-            all("%", FOUR, |all| mean(all.iter().map(|p| 100.0 * p.other.gbps / p.peaks[1]))),
+            all("%", FOUR, |all| {
+                mean(all.iter().map(|p| 100.0 * p.other.gbps / p.peaks[1]))
+            }),
             MODELLED,
         ),
     ];
-    let cpi = all("CPI", FOUR, |all| geometric(all.iter().map(|p| 1.0 / p.base.ipc)));
+    let cpi = all("CPI", FOUR, |all| {
+        geometric(all.iter().map(|p| 1.0 / p.base.ipc))
+    });
     let met = |all: &[Pair]| {
-        let met = all.iter().filter(|p| (p.base.ipc / p.program.ipc - 1.0).abs() < 0.05);
+        let met = all
+            .iter()
+            .filter(|p| (p.base.ipc / p.program.ipc - 1.0).abs() < 0.05);
         met.count() as f64
     };
     let slow = |rule: Rule| Rule {
         is_slow: true,
         ..rule
     };
-    rules.push(slow(Rule::identity("COX-092a", cpi).noting("of programs whose IPC was set")));
+    rules.push(slow(
+        Rule::identity("COX-092a", cpi).noting("of programs whose IPC was set"),
+    ));
     rules.push(slow(
         Rule::calibrated("COX-097", all("programs", FOUR, met))
             .noting("ours are those whose IPC the simulated baseline has within 5 %"),
