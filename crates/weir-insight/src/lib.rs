@@ -25,6 +25,7 @@
 pub mod best_shot;
 pub mod bound;
 pub mod breakdown;
+pub mod coaxial;
 pub mod documents;
 mod error;
 pub mod explain;

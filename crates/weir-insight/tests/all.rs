@@ -4,6 +4,7 @@ mod common;
 
 mod best_shot;
 mod breakdown;
+mod coaxial;
 mod estimate;
 mod exposed;
 mod file;

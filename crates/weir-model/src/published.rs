@@ -37,6 +37,7 @@ const FILES: &[&str] = &[
     "dbk.toml",
     "cxl-anns.toml",
     "post-optane.toml",
+    "coaxial.toml",
 ];
 
 crate::named! {

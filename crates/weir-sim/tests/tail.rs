@@ -12,10 +12,16 @@ const MACHINE: &str = "emr2s+cxl-a";
 
 /// The machine, its device with this tail or with none.
 fn with_tail(tail: Option<(f64, f64)>) -> Platform {
+    with_spread(tail, 1.0)
+}
+
+/// The same with a tail of which this share is exponential.
+fn with_spread(tail: Option<(f64, f64)>, spread: f64) -> Platform {
     let mut platform = platform(MACHINE);
     platform.devices[0].device.tail = tail.map(|(share, mean)| Tail {
         share: Sourced::from_source(share, "what if"),
         mean: Sourced::from_source(Nanos(mean), "what if"),
+        spread: Sourced::from_source(spread, "what if"),
     });
     platform
 }
@@ -42,6 +48,37 @@ fn quantile(distribution: &[(f64, u64)], q: f64) -> f64 {
         left -= n;
     }
     f64::NAN
+}
+
+/// Mean and standard deviation.
+fn moments(distribution: &[(f64, u64)]) -> (f64, f64) {
+    let total: u64 = distribution.iter().map(|b| b.1).sum();
+    let of = |f: &dyn Fn(f64) -> f64| {
+        let sum: f64 = distribution.iter().map(|&(ns, n)| f(ns) * n as f64).sum();
+        sum / total as f64
+    };
+    let mean = of(&|ns| ns);
+    (mean, of(&|ns| (ns - mean).powi(2)).sqrt())
+}
+
+/// A memory of two latencies: the mean is the idle latency that the file states, and the variance is that of a share that
+/// takes longer, beside what the DRAM's own varies.
+#[test]
+fn a_delay_without_spread_makes_two_latencies() {
+    let own = moments(&distribution(&with_tail(None), 200_000)).1;
+    for (share, delay) in [(0.2, 200.0), (0.5, 100.0), (0.05, 400.0)] {
+        let platform = with_spread(Some((share, delay)), 0.0);
+        let seen = distribution(&platform, 400_000);
+        let idle = platform.devices[0].device.measured.idle.get();
+        let (mean, deviation) = moments(&seen);
+        assert!((mean / idle - 1.0).abs() < 0.02, "{mean} for {idle}");
+        let law = (share * (1.0 - share) * delay * delay + own * own).sqrt();
+        assert!(
+            (deviation / law - 1.0).abs() < 0.05,
+            "{deviation} for {law}"
+        );
+        assert_eq!(seen, distribution(&platform, 400_000));
+    }
 }
 
 #[test]

@@ -233,13 +233,16 @@ pub struct Change<'a> {
 /// simulator cannot build the platform.
 pub fn simulate_changed(on: &str, changes: &[Change<'_>]) -> Result<Box<dyn Testbed>> {
     let mut library = Library::builtin();
+    let plain = library
+        .change(on)
+        .map_err(|error| Failure::Request(anyhow!(error)))?;
     for Change { part, key, value } in changes {
         library.vary(part, key, value).map_err(|error| {
             Failure::Request(anyhow!(error).context(format!("{part}: {key} = {value}")))
         })?;
     }
     let platform = library
-        .compose(on)
+        .compose(&plain)
         .map_err(|error| Failure::Request(error.into()))?;
     let testbed = SimTestbed::new(&platform).map_err(|error| {
         Failure::Request(anyhow!(error).context(format!("cannot build `{on}`")))

@@ -126,7 +126,11 @@ fn no_row_has_two_rules_and_every_rule_answers_a_row_in_its_unit() {
 }
 
 fn open(on: On) -> Result<Box<dyn Testbed>, String> {
-    let platform = Library::builtin().compose(on.platform);
+    let mut library = Library::builtin();
+    let plain = library
+        .change(on.platform)
+        .map_err(|error| error.to_string())?;
+    let platform = library.compose(&plain);
     let testbed = SimTestbed::new(&platform.map_err(|error| error.to_string())?);
     Ok(Box::new(testbed.map_err(|error| error.to_string())?))
 }

@@ -3,6 +3,7 @@
 //! The papers' own programs are not run: a population that spans the space stands for them, or presets
 //! that resemble those that are named.
 
+mod coaxial;
 mod interleave;
 mod slowdown;
 
@@ -278,6 +279,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(shots(207, "%", CXL_A, interleave::gain));
     rules.extend(shots(209, "%", TWO_CXL_A, interleave::gain));
     rules.extend(shots(245, "x", CXL_A, interleave::all_slow));
+    rules.extend(coaxial::rules());
     for step in 0..5 {
         let figure = Figure::new("%", move |_| Ok(interleave::step_of_path(step)));
         let id = format!("CAP-{:03}", step + 1);

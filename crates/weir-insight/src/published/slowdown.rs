@@ -87,7 +87,7 @@ fn lacking(why: Unavailable) -> LabError {
     failed(why.reason)
 }
 
-fn failed(why: impl Into<String>) -> LabError {
+pub(super) fn failed(why: impl Into<String>) -> LabError {
     InsightError::Calibration(why.into()).into()
 }
 

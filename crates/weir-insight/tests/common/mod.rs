@@ -21,7 +21,9 @@ pub struct Simulated {
 impl Simulated {
     /// The one of this expression.
     pub fn new(platform: &str) -> Self {
-        let testbed = SimTestbed::new(&Library::builtin().compose(platform).unwrap()).unwrap();
+        let mut library = Library::builtin();
+        let platform = library.change(platform).unwrap();
+        let testbed = SimTestbed::new(&library.compose(&platform).unwrap()).unwrap();
         let machine = testbed.open(1).unwrap();
         let (identity, topology) = (machine.identity(), machine.topology().clone());
         drop(machine);

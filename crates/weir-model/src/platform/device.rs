@@ -74,6 +74,12 @@ keys! {
         idle: required Nanos = "idle", "240 ns", 50 to 100000;
         /// Measured: peak sequential reads.
         read: optional GbPerSec = "read", "26 GB/s", 0.1 to 1000.0;
+        /// Written data that the link carries, where the lines of a flit do not set it.
+        write: optional GbPerSec = "write", "13 GB/s", 0.1 to 1000.0;
+        /// Sequential reads that its DRAM sustains, where that is less than the standard's timing allows.
+        media_read: optional GbPerSec = "media_read", "31 GB/s", 0.1 to 1000.0;
+        /// The same of writes.
+        media_write: optional GbPerSec = "media_write", "28 GB/s", 0.1 to 1000.0;
         /// Reads and writes together that the controller passes, where they share a limit there.
         total: optional GbPerSec = "total", "40 GB/s", 0.1 to 1000.0;
         /// What limits `read`, so that it sets the right parameter: `link`, `controller` or `media`.
@@ -95,6 +101,8 @@ keys! {
         share: defaulted f64 = "tail.share", "0.001", 0.0 to 0.5;
         /// Mean of that delay; lengths are exponential.
         mean: defaulted Nanos = "tail.mean", "150 ns", 1 to 1000000;
+        /// Share of that delay whose length is exponential; the rest is the same each time.
+        spread: defaulted f64 = "tail.spread", "1", 0.0 to 1.0;
     }
 }
 

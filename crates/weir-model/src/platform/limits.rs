@@ -88,9 +88,10 @@ impl Device {
         let media = self.media_peak();
         let both = (self.link.read_limit() + self.link.write_limit()).min(media);
         let total = (self.measured.total.as_ref()).map_or(both, |total| both.min(total.value));
+        let write = (self.measured.write.as_ref()).map_or(total, |write| total.min(write.value));
         Limits {
             read: self.link.read_limit().min(total),
-            write: self.link.write_limit().min(total),
+            write: self.link.write_limit().min(write),
             total,
             idle: None,
             basis: format!(

@@ -72,7 +72,7 @@ fn an_expression_that_names_no_machine_is_explained() {
         ("2xemr2s+cxl-a@logical", "write `cxl-a@switch@logical`"),
         ("2xemr2s+cxl-a@remote@logical", "is not behind a switch"),
         ("emr2s+none+cxl-a", "asks for no device and for devices"),
-        ("quux", "there are cxl-anns, directcxl, emr2s"),
+        ("quux", "there are coaxial-ddr, cxl-anns, directcxl"),
     ] {
         let error = library.compose(expression).unwrap_err().to_string();
         assert!(error.contains(expected), "{expression}: {error}");

@@ -85,8 +85,10 @@ pub struct DeviceConfig {
 pub struct TailConfig {
     /// Share of reads.
     pub share: f64,
-    /// Mean of the exponential delay.
+    /// Mean of the delay.
     pub mean: Ps,
+    /// Share of it that is exponential.
+    pub spread: f64,
 }
 
 impl TailConfig {
@@ -96,7 +98,8 @@ impl TailConfig {
         if rng::unit(seed, n) >= self.share {
             return 0;
         }
-        (-(1.0 - rng::unit(seed ^ 1, n)).ln() * self.mean as f64) as Ps
+        let length = -(1.0 - rng::unit(seed ^ 1, n)).ln();
+        ((1.0 + self.spread * (length - 1.0)) * self.mean as f64) as Ps
     }
 }
 

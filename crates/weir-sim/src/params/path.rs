@@ -1,7 +1,7 @@
 //! The paths to memory: the parts that have no public value, derived from measured latencies and peaks.
 
 use weir_model::platform::{
-    Attached, Device, Dram, Host, Link, MediaTiming, Place, ReadLimit, RemoteSocket,
+    Attached, Device, Dram, Host, Link, MediaTiming, Place, ReadLimit, RemoteSocket, Sourced,
 };
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
@@ -58,10 +58,8 @@ impl Path {
             d.peak(),
             "its channels",
         )?;
-        let share = GbPerSec(d.measured.read.get() / f64::from(channels));
-        let read_slot = share.line_time() * (1.0 - timing.refresh_share());
-        let write_share = GbPerSec(d.measured.nt_write.get() / f64::from(channels));
-        let write_slot = write_share.line_time() * (1.0 - timing.refresh_share());
+        let read_slot = line_slot(*d.measured.read, channels, &timing);
+        let write_slot = line_slot(*d.measured.nt_write, channels, &timing);
         let queues = Queues {
             write_queue: *d.write_queue,
             drain_at: *d.drain_at,
@@ -144,9 +142,18 @@ impl Path {
         let d = &attached.device;
         let timing = d.media.timing();
         let (link, controller_gap) = device_link(d)?;
-        let burst = timing.burst();
-        let window = *d.controller.reorder_window;
         let channels = *d.channels * timing.subchannels;
+        let slot = |sustained: &Option<Sourced<GbPerSec>>, of: &str| match sustained {
+            None => Ok(timing.burst()),
+            Some(rate) => {
+                let what = format!("what the DRAM of {} sustains of {of}", d.name);
+                within(&what, **rate, d.media_peak(), "its channels")?;
+                Ok(line_slot(**rate, channels, &timing))
+            }
+        };
+        let burst = slot(&d.measured.media_read, "reads")?;
+        let write_burst = slot(&d.measured.media_write, "writes")?;
+        let window = *d.controller.reorder_window;
         let c = &d.controller;
         let host_share = *c.host_share;
         let queues = Queues {
@@ -157,10 +164,11 @@ impl Path {
             row_close: *c.row_close,
             window,
         };
-        let channel = channel(&timing, *d.ranks, burst, burst, &queues);
+        let channel = channel(&timing, *d.ranks, burst, write_burst, &queues);
         let tail = d.tail.as_ref().map(|t| TailConfig {
             share: *t.share,
             mean: ps(*t.mean),
+            spread: *t.spread,
         });
         let tail_mean = (d.tail.as_ref()).map_or(0.0, |t| *t.share * t.mean.get());
         let mut known = self.near + media_time(&timing, burst) + crossing(&link) + Nanos(tail_mean);
@@ -222,6 +230,12 @@ impl Path {
             },
         })
     }
+}
+
+/// Time of a line on the bus of one of so many channels, which sustain this together.
+fn line_slot(all: GbPerSec, channels: u32, timing: &MediaTiming) -> Nanos {
+    let share = GbPerSec(all.get() / f64::from(channels));
+    share.line_time() * (1.0 - timing.refresh_share())
 }
 
 /// Lines on a path on which one line comes every `slot`.
@@ -329,7 +343,13 @@ fn device_link(d: &Device) -> Result<(LinkConfig, Ps), SimError> {
             ReadLimit::Media => {}
         }
     }
-    Ok((flits(&d.link, efficiency), gap))
+    let mut link = flits(&d.link, efficiency);
+    if let Some(write) = &d.measured.write {
+        let what = format!("the written data of {}", d.name);
+        within(&what, **write, d.link.write_limit(), "its link")?;
+        link.line_out = ps(write.line_time());
+    }
+    Ok((link, gap))
 }
 
 /// A link of 68-byte flits, of whose slots this share is used.
