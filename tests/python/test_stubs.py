@@ -61,7 +61,8 @@ def public(node, value):
             member = inspect.getattr_static(value, inside.name)
             if not isinstance(member, property) and inside.name != "__init__":
                 held_method(inside, member)
-    mine = {name for name in vars(value) if not name.startswith("_")}
+    inherited = {name for base in value.__mro__[1:] for name in vars(base)}
+    mine = {name for name in vars(value) if not name.startswith("_")} - inherited
     stubbed = {inside.name for inside in node.body if isinstance(inside, ast.FunctionDef)}
     stubbed |= {inside.target.id for inside in node.body if isinstance(inside, ast.AnnAssign)}
     assert mine <= stubbed, node.name
