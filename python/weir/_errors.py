@@ -51,9 +51,11 @@ class Interrupted(_Ended, KeyboardInterrupt):
     run = None
 
 
+# The command says these by its exit code alone.
+_SILENT = {4: "a check found an illegal state"}
 _BY_CODE = {1: Error, 2: Usage, 3: Lacking, 4: IllegalState}
 
 
 def of(code: int, message: str, run: Any = None) -> BaseException:
     """The exception of an exit code."""
-    return _BY_CODE.get(code, CommandError)(message.rstrip() or f"exit code {code}")._of(code, run)
+    return _BY_CODE.get(code, CommandError)(message.rstrip() or _SILENT.get(code, f"exit code {code}"))._of(code, run)

@@ -1,6 +1,7 @@
 """Verbs in the process give what the command gives."""
 
 import inspect
+import json
 import logging
 import subprocess
 import sys
@@ -83,11 +84,15 @@ def test_an_exception_has_the_text_and_the_class_of_the_exit_code(command, store
     assert text.strip() in (str(raised.value), f"weir: {raised.value}")
 
 
-def test_an_illegal_state_is_an_exception_that_has_the_document(command):
-    ran = command.run("plan", "coherence", "--break", "list")
-    with pytest.raises(weir.Error) as raised:
-        weir.plan.coherence(break_="list")
-    assert raised.value.code == ran.returncode and str(raised.value) in ran.stderr
+def test_an_illegal_state_is_an_exception_that_has_the_document(command, tmp_path):
+    trace = tmp_path / "bad.trace"
+    # The flag is published before its data is flushed.
+    trace.write_text("weir-persist 1\npool 256\nrequire data 0=01 -> 64=2a\nstore 64 2a\nstore 0 01\nflush 0\nfence\n")
+    ran = command.run("persist", "check", trace)
+    with pytest.raises(weir.IllegalState) as raised:
+        weir.persist.check(trace)
+    assert raised.value.code == ran.returncode == 4
+    assert without_time(raised.value.run.document) == without_time(json.loads(ran.stdout))
 
 
 def test_every_verb_has_a_function_with_its_help():
