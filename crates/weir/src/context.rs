@@ -131,5 +131,8 @@ pub fn say_restored(restored: &Restored) {
 /// Writes a line to standard error. Where that is gone there is nobody to tell.
 pub fn say(text: &str) {
     use std::io::Write;
+    if crate::embed::say(text) {
+        return;
+    }
     let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

@@ -16,6 +16,7 @@ use weir_model::topology::TierKind;
 
 use crate::context::{Context, say};
 use crate::disturbance;
+use crate::embed;
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
 use crate::figures::{Earlier, Keep, Kept};
@@ -190,6 +191,7 @@ impl<'a> Job<'a> {
         run: RunId,
         earlier: Earlier,
     ) -> Result<Done<S::Output>> {
+        embed::is_of(run);
         let keeper = Keep {
             job: self,
             began: Instant::now(),

@@ -6,6 +6,7 @@ use std::time::Instant;
 use weir_lab::PointSpec;
 
 use crate::context::{Context, say};
+use crate::embed;
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 
@@ -41,7 +42,7 @@ pub fn agree(
         context.note(&said);
         return Ok(());
     }
-    if !io::stdin().is_terminal() {
+    if embed::is_active() || !io::stdin().is_terminal() {
         return Err(Failure::request(format!(
             "{said}; add --yes to measure them all, or leave values out"
         )));

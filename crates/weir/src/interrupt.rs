@@ -64,6 +64,14 @@ impl Stop {
         Ok(stop)
     }
 
+    /// For a program that embeds the command and has signal handlers of its own.
+    pub fn of_process() -> Self {
+        Self {
+            requested: weir_model::stop::flag(),
+            ..Self::default()
+        }
+    }
+
     /// Notes what an end has to wait for, in words: `figure 3 of 27`.
     pub fn waits_for(&self, what: impl Into<String>) {
         *self

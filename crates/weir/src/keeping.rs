@@ -11,6 +11,7 @@ use weir_model::document::{Document, Header};
 
 use crate::context::{Context, say};
 use crate::driver::{main_list, new_run};
+use crate::embed;
 use crate::failure::Result;
 use crate::store::{RunId, RunState, Store};
 use crate::studies;
@@ -61,6 +62,7 @@ impl<'a> Keeping<'a> {
                 .begin(&new_run(self.context, self.verb, header, 0)?)?,
         };
         self.run = Some(run);
+        embed::is_of(run);
         let body = serde_json::to_string(part).context("cannot keep a part of the run")?;
         Ok(self.store.keep(run, self.verb, address, &body)?)
     }
@@ -89,6 +91,7 @@ impl<'a> Keeping<'a> {
                 self.store.begin(&run)?
             }
         };
+        embed::is_of(run);
         self.store.settle(run, document, list)?;
         let state = match header.partial {
             true => RunState::Partial,

@@ -9,6 +9,7 @@ pub mod counting;
 mod disturbance;
 pub mod documents;
 pub mod driver;
+pub mod embed;
 mod ending;
 pub mod estimate;
 pub mod evaluation;
@@ -41,7 +42,7 @@ use weir_lab::Study as _;
 use weir_lab::interplay::Interplay;
 
 use cli::{Cli, Verb};
-use context::{Context, say};
+use context::{Context, Global, say};
 use failure::{Failure, Result};
 use interrupt::Stop;
 use store::StoredRun;
@@ -63,7 +64,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    match dispatch(cli, typed) {
+    match on_signals(cli.global, typed).and_then(|context| dispatch(cli.verb, &context)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
@@ -74,43 +75,47 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     }
 }
 
-fn dispatch(cli: Cli, typed: Vec<String>) -> Result<()> {
+/// What verbs are given by the command, which ends by signals.
+fn on_signals(global: Global, typed: Vec<String>) -> Result<Context> {
     let stop = Stop::on_signals().map_err(|error| {
         Failure::Work(anyhow::Error::new(error).context("cannot listen for Ctrl-C"))
     })?;
-    let context = Context {
-        global: cli.global,
+    Ok(Context {
+        global,
         typed,
         stop,
-    };
+    })
+}
+
+fn dispatch(verb: Verb, context: &Context) -> Result<()> {
     if context.global.error.is_some() {
-        check_error(&cli.verb, &context.global.on)?;
+        check_error(&verb, &context.global.on)?;
     }
-    match cli.verb {
-        Verb::Topo(args) => verbs::topo::run(&args, &context),
-        Verb::Doctor(args) => verbs::doctor::run(&args, &context),
-        Verb::Place(args) => verbs::place::run(&args, &context),
-        Verb::Platforms(args) => verbs::platforms::run(&args, &context),
-        Verb::Workload(args) => verbs::workload::run(&args, &context),
-        Verb::Bench(args) => verbs::bench::run(&args, &context),
-        Verb::Accept(args) => verbs::accept::run(&args, &context),
-        Verb::Interplay(args) => verbs::interplay::run(&args, &context),
-        Verb::Counters(args) => verbs::counters::run(&args, &context),
-        Verb::Explain(args) => verbs::explain::run(&args, &context),
-        Verb::Calibrate(args) => verbs::calibrate::run(&args, &context),
-        Verb::Predict(args) => verbs::predict::run(&args, &context),
-        Verb::Tune(args) => verbs::tune::run(args, &context),
-        Verb::Steer(args) => verbs::steer::run(&args, &context),
-        Verb::Tier(args) => verbs::tier::run(&args, &context),
-        Verb::Plan(args) => verbs::plan::run(&args, &context),
-        Verb::Design(args) => verbs::design::run(&args, &context),
-        Verb::Persist(args) => verbs::persist::run(&args, &context),
-        Verb::Pool(args) => verbs::pool::run(&args, &context),
-        Verb::Namespace(args) => verbs::namespace::run(&args, &context),
-        Verb::Tour(args) => verbs::tour::run(&args, &context),
-        Verb::Reproduce(args) => verbs::reproduce::run(&args, &context),
-        Verb::Runs(args) => verbs::runs::run(&args, &context, resume),
-        Verb::Report(args) => verbs::report::run(&args, &context),
+    match verb {
+        Verb::Topo(args) => verbs::topo::run(&args, context),
+        Verb::Doctor(args) => verbs::doctor::run(&args, context),
+        Verb::Place(args) => verbs::place::run(&args, context),
+        Verb::Platforms(args) => verbs::platforms::run(&args, context),
+        Verb::Workload(args) => verbs::workload::run(&args, context),
+        Verb::Bench(args) => verbs::bench::run(&args, context),
+        Verb::Accept(args) => verbs::accept::run(&args, context),
+        Verb::Interplay(args) => verbs::interplay::run(&args, context),
+        Verb::Counters(args) => verbs::counters::run(&args, context),
+        Verb::Explain(args) => verbs::explain::run(&args, context),
+        Verb::Calibrate(args) => verbs::calibrate::run(&args, context),
+        Verb::Predict(args) => verbs::predict::run(&args, context),
+        Verb::Tune(args) => verbs::tune::run(args, context),
+        Verb::Steer(args) => verbs::steer::run(&args, context),
+        Verb::Tier(args) => verbs::tier::run(&args, context),
+        Verb::Plan(args) => verbs::plan::run(&args, context),
+        Verb::Design(args) => verbs::design::run(&args, context),
+        Verb::Persist(args) => verbs::persist::run(&args, context),
+        Verb::Pool(args) => verbs::pool::run(&args, context),
+        Verb::Namespace(args) => verbs::namespace::run(&args, context),
+        Verb::Tour(args) => verbs::tour::run(&args, context),
+        Verb::Reproduce(args) => verbs::reproduce::run(&args, context),
+        Verb::Runs(args) => verbs::runs::run(&args, context, resume),
+        Verb::Report(args) => verbs::report::run(&args, context),
         Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
         Verb::Man(args) => verbs::man::run(&args, Cli::command()),
         Verb::Completions(args) => verbs::completions::run(&args, Cli::command()),

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::context::say;
+use crate::embed;
 use crate::output::seconds;
 
 /// How often a line is written where there is no terminal, also while one figure takes long.
@@ -26,6 +27,8 @@ enum Shown {
     Nothing,
     Bar(ProgressBar),
     Lines(Lines),
+    /// The program that embeds the command shows it, under this title.
+    Elsewhere(String),
 }
 
 /// How far it is.
@@ -103,6 +106,9 @@ impl Progress {
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
         let shown = if quiet {
             Shown::Nothing
+        } else if embed::is_active() {
+            embed::reached(title, 0, of);
+            Shown::Elsewhere(title.to_owned())
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(
                 Some(of as u64),
@@ -128,6 +134,7 @@ impl Progress {
         let now = Reached { done, of, share };
         match &mut self.shown {
             Shown::Nothing => {}
+            Shown::Elsewhere(title) => embed::reached(title, done, of),
             Shown::Bar(bar) => {
                 if let Some(left) = now.left(self.began.elapsed()) {
                     bar.set_message(format!("{left} left"));

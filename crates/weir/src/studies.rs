@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use schemars::schema_for;
+use serde::Deserialize as _;
 use serde_json::Value;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
@@ -26,7 +27,7 @@ use weir_lab::view::View;
 use weir_lab::workload::application::{self, ApplicationRun};
 use weir_lab::workload::{RunAlone, WorkloadCost};
 use weir_lab::{About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study, Verdict};
-use weir_model::document::{Document, Header};
+use weir_model::document::{Document, Header, Record};
 use weir_model::frame::{Frame, with_prefix};
 
 use weir_steer::document::ScenarioOutcome;
@@ -168,6 +169,11 @@ impl Reader {
             },
         }
     }
+}
+
+/// The verbs whose outcome is stored: `plan pool`. Those of points have many.
+pub fn verbs() -> impl Iterator<Item = &'static str> {
+    STORED.iter().map(|reader| reader.verb)
 }
 
 /// How a stored run is read, where it has an outcome.
@@ -368,8 +374,8 @@ pub fn document<O: Outcome>(run: &StoredRun) -> Result<Document<O>> {
     if kind(&header.schema) != kind(O::SCHEMA) {
         header.schema = O::SCHEMA.into();
     }
-    let records: Vec<_> = (run.records.iter())
-        .map(|record| serde_json::from_value(record.clone()))
+    let records: Vec<Record> = (run.records.iter())
+        .map(Record::deserialize)
         .collect::<serde_json::Result<_>>()
         .map_err(|error| anyhow::Error::new(error).context("cannot read the run's records"))?;
     let output = output.derived(&records, &header.topology);

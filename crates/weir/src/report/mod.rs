@@ -15,7 +15,7 @@ use crate::render::chart;
 use crate::store::RunId;
 
 pub use insight::Insight;
-pub use page::page;
+pub use page::{fragment, page, table};
 
 /// A run that figures are from.
 pub trait Cited {

@@ -80,11 +80,11 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
                     section id="figures" {
                         h2 { "Every figure" }
                         @for section in sections {
-                            (table(&Frame::of("figures", &section.document.points), &section.origin()))
+                            (rows(&Frame::of("figures", &section.document.points), &section.origin()))
                         }
                         @for insight in insights {
                             @for frame in &insight.shown.frames {
-                                (table(frame, &insight.origin()))
+                                (rows(frame, &insight.origin()))
                             }
                         }
                     }
@@ -97,6 +97,53 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     };
     // XML, which a saved figure is, has no place for control characters, escaped or not.
     page.into_string().replace(forbidden_in_xml, "\u{fffd}")
+}
+
+/// What runs mean, their charts and their figures, for a page that another program makes, such as a notebook. Its style
+/// sheet reaches nothing outside.
+pub fn fragment(sections: &[Section], insights: &[Insight]) -> String {
+    let body = html! {
+        (head::verdicts(sections, insights))
+        @for chapter in &chapters(sections, insights) { (chapter.draw()) }
+        section {
+            @for section in sections {
+                (rows(&Frame::of("figures", &section.document.points), &section.origin()))
+            }
+            @for insight in insights {
+                @for frame in &insight.shown.frames { (rows(frame, &insight.origin())) }
+            }
+            details {
+                summary { "Machine and run" }
+                div class="machines" {
+                    @for section in sections { (head::machine(section)) }
+                    @for insight in insights { (insight::machine(insight)) }
+                }
+            }
+        }
+    };
+    framed(&body)
+}
+
+/// The rows of a list, for such a page.
+pub fn table(frame: &Frame) -> String {
+    framed(&html! { div class="scroll" { (cells(frame)) } })
+}
+
+fn framed(body: &Markup) -> String {
+    // Nested rules are of what is inside only. Notebooks say in these places whether they are dark.
+    let own = STYLE.replace(":root {", "& {").replace("html {", "& {");
+    let dark = [
+        "body[data-jp-theme-light=false]",
+        "body.vscode-dark",
+        "html[theme=dark]",
+    ]
+    .join(" &, ");
+    let style = format!(
+        ".weir {{\n{}\n{dark} & {{\n{DARK}}}\n}}\n",
+        own.replace("body {", "& {")
+    );
+    let part = html! { div class="weir" { style { (PreEscaped(style)) } (body) } };
+    part.into_string().replace(forbidden_in_xml, "\u{fffd}")
 }
 
 /// The title of the one study that all runs are of.
@@ -191,23 +238,30 @@ fn counted(points: &[&Point]) -> String {
     format!("{count}: {}", names.join("; "))
 }
 
+/// A list of rows, folded.
+fn rows(frame: &Frame, origin: &str) -> Markup {
+    html! {
+        details class="table" {
+            summary { "Table of the " (frame.rows.len()) " " (frame.name.replace('_', " ")) " of " (origin) }
+            div class="scroll" { (cells(frame)) }
+        }
+    }
+}
+
 /// Every row of a list with every column that holds something.
-fn table(frame: &Frame, origin: &str) -> Markup {
+fn cells(frame: &Frame) -> Markup {
     let rows = || frame.rows.iter();
     let used = |at: &usize| rows().any(|row| row.get(*at).is_some_and(|value| !value.is_null()));
     let columns: Vec<usize> = (0..frame.columns.len()).filter(used).collect();
     let heads = || columns.iter().filter_map(|&at| frame.columns.get(at));
     html! {
-        details class="table" {
-            summary { "Table of the " (frame.rows.len()) " " (frame.name.replace('_', " ")) " of " (origin) }
-            div class="scroll" { table {
-                thead { tr { @for column in heads() { th title=(column.doc) { (text::heading(column)) } } } }
-                tbody {
-                    @for row in rows() {
-                        tr { @for column in heads() { td { (text::value(frame, row, column)) } } }
-                    }
+        table {
+            thead { tr { @for column in heads() { th title=(column.doc) { (text::heading(column)) } } } }
+            tbody {
+                @for row in rows() {
+                    tr { @for column in heads() { td { (text::value(frame, row, column)) } } }
                 }
-            } }
+            }
         }
     }
 }

@@ -14,7 +14,7 @@ use crate::failure::Result;
 use crate::files;
 use crate::report::{Insight, Section, page};
 use crate::store::{Store, StoredRun};
-use crate::studies;
+use crate::studies::{self, Shown};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -49,7 +49,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let (mut sections, mut insights) = (Vec::new(), Vec::new());
     for name in &names {
         let run = load(store.as_ref(), &path, name)?;
-        match insight(&run)? {
+        match insight_of(&run)? {
             Some(insight) => insights.push(insight),
             None => sections.push(section(&run)?),
         }
@@ -97,19 +97,22 @@ pub fn section(run: &StoredRun) -> Result<Section> {
 ///
 /// # Errors
 /// This version does not read what it holds.
-fn insight(run: &StoredRun) -> Result<Option<Insight>> {
+fn insight_of(run: &StoredRun) -> Result<Option<Insight>> {
     let Some(reader) = studies::reader(run).filter(|_| !is_of_points(run)) else {
         return Ok(None);
     };
-    let mut insight = Insight {
+    Ok(Some(insight(run, (reader.shown)(run)?)))
+}
+
+/// The same of what was read before.
+pub fn insight(run: &StoredRun, shown: Shown) -> Insight {
+    Insight {
         run: run.summary.id,
         began: run.summary.started.clone(),
         verb: run.summary.verb.clone(),
-        command: String::new(),
-        shown: (reader.shown)(run)?,
-    };
-    insight.command = command(&run.arguments, insight.head().seed);
-    Ok(Some(insight))
+        command: command(&run.arguments, shown.header.seed),
+        shown,
+    }
 }
 
 /// Whether a run measured points, whose figures have chapters of their own.

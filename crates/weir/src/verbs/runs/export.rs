@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::json;
 use weir_model::document::Record;
 use weir_model::frame::{Frame, with_prefix};
@@ -169,34 +169,41 @@ fn figure_rows(runs: &[StoredRun], list: Option<&str>) -> Result<Frame> {
 }
 
 /// One window, or one latency that was seen.
-#[derive(Serialize, JsonSchema)]
-struct Sample {
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Sample {
     /// The run.
-    run_id: RunId,
+    pub run_id: RunId,
     /// The figure's place in it.
-    seq: usize,
+    pub seq: usize,
     /// `window` or `latency`.
-    kind: &'static str,
+    pub kind: &'static str,
     /// Length of the window.
-    window_ns: Option<f64>,
+    pub window_ns: Option<f64>,
     /// Bandwidth in it.
-    gbps: Option<f64>,
+    pub gbps: Option<f64>,
     /// Mean latency in it.
-    mean_ns: Option<f64>,
+    pub mean_ns: Option<f64>,
     /// A latency.
-    latency_ns: Option<f64>,
+    pub latency_ns: Option<f64>,
     /// How often it was seen.
-    count: Option<u64>,
+    pub count: Option<u64>,
+}
+
+fn sample_rows(runs: &[StoredRun]) -> Result<Frame> {
+    Ok(Frame::of("samples", &samples(runs)?))
 }
 
 /// One row for each window, and one for each latency that was seen.
-fn sample_rows(runs: &[StoredRun]) -> Result<Frame> {
+///
+/// # Errors
+/// A run is of no points.
+pub fn samples(runs: &[StoredRun]) -> Result<Vec<Sample>> {
     let mut rows = Vec::new();
     for run in runs {
         let document = super::bench_document(run)?;
         let figures = document.points.iter().zip(&run.places).zip(&run.records);
         for ((point, &seq), record) in figures {
-            let record: Record = serde_json::from_value(record.clone())
+            let record = Record::deserialize(record)
                 .map_err(|error| anyhow::Error::new(error).context("cannot read the samples"))?;
             let sample = |kind| Sample {
                 run_id: run.summary.id,
@@ -222,7 +229,7 @@ fn sample_rows(runs: &[StoredRun]) -> Result<Frame> {
             }));
         }
     }
-    Ok(Frame::of("samples", &rows))
+    Ok(rows)
 }
 
 fn record(run: StoredRun) -> RecordDocument {

@@ -16,12 +16,15 @@ use weir_model::document::BenchDocument;
 use weir_model::frame::Frame;
 
 use crate::context::{Context, Format};
+use crate::embed;
 use crate::failure::{Failure, Result};
 use crate::output::{alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
 use crate::storage;
 use crate::store::{RunLine, Store, StoredRun};
 use crate::studies;
+
+pub use export::{Sample, samples};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -102,7 +105,11 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
             show(&Store::open(&path)?.load(run)?, context, false)?;
             verdict
         }
-        What::Show { run } => show(&load(store.as_ref(), &path, run)?, context, true),
+        What::Show { run } => {
+            let run = load(store.as_ref(), &path, run)?;
+            embed::is_of(run.summary.id);
+            show(&run, context, true)
+        }
         What::Export(args) => {
             let runs = (args.runs.iter())
                 .map(|name| load(store.as_ref(), &path, name))
@@ -131,7 +138,7 @@ fn show(run: &StoredRun, context: &Context, history: bool) -> Result<()> {
 ///
 /// # Errors
 /// This version does not read it.
-fn json(run: &StoredRun) -> Result<Value> {
+pub fn json(run: &StoredRun) -> Result<Value> {
     match studies::reader(run) {
         Some(reader) => (reader.json)(run),
         None => Ok(run.document.clone()),

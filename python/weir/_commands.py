@@ -1,0 +1,234 @@
+"""Functions from the command's own list of commands."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import json
+import keyword
+import logging
+import os
+import threading
+import warnings
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+
+from . import _errors, _runs, _weir
+from ._progress import Progress
+
+_log = logging.getLogger("weir")
+# The request to stop is one for the process.
+_turn = threading.Lock()
+# Of shells, and what the package decides itself.
+_LEFT_OUT = {"man", "completions"}
+_NO_OPTION = {"format"}
+
+
+def python_name(name: str) -> str:
+    """`read-threads` as Python has names; `as` is `as_`."""
+    name = name.replace("-", "_")
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def arguments(command: Dict[str, Any]) -> List[Dict[str, Any]]:
+    """The arguments of a command that a function takes, positional ones first."""
+    shown = [a for a in command["arguments"] if a["id"] not in _NO_OPTION and not a["hidden"]]
+    return sorted(shown, key=lambda a: not _in_order(a))
+
+
+def _in_order(argument: Dict[str, Any]) -> bool:
+    return argument["positional"] and not argument["last"]
+
+
+def argument_name(argument: Dict[str, Any]) -> str:
+    """The keyword of an argument."""
+    return python_name(argument["long"] or argument["id"])
+
+
+def signature(command: Dict[str, Any]) -> inspect.Signature:
+    """Positional arguments by their order, and options as keywords."""
+    kinds = inspect.Parameter
+    parameters, keywords_follow = [], False
+    for argument in arguments(command):
+        name, default = argument_name(argument), False if argument["flag"] else None
+        if not _in_order(argument) or keywords_follow:
+            kind = kinds.KEYWORD_ONLY
+        elif argument["many"]:
+            kind, keywords_follow = kinds.VAR_POSITIONAL, True
+        else:
+            kind = kinds.POSITIONAL_OR_KEYWORD
+        if kind == kinds.VAR_POSITIONAL:
+            parameters.append(kinds(name, kind))
+        else:
+            parameters.append(kinds(name, kind, default=default))
+    return inspect.Signature(parameters)
+
+
+def describe(command: Dict[str, Any]) -> str:
+    """The help of a command, with the names of keywords."""
+    lines = [command["about"], ""]
+    for argument in arguments(command):
+        default = f" [default: {' '.join(argument['default'])}]" if argument["default"] and not argument["flag"] else ""
+        choices = f" [one of: {', '.join(argument['choices'])}]" if argument["choices"] and not argument["flag"] else ""
+        lines.append(f"{argument_name(argument)}: {' '.join(argument['help'].split())}{default}{choices}")
+    if command["after"]:
+        lines += ["", "Of the command line:", "", command["after"]]
+    return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()).strip()
+
+
+def words(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], keywords: Dict[str, Any]) -> List[str]:
+    """What a shell would give to the command."""
+    known = {argument_name(a): a for a in arguments(command)}
+    ordered = [a for a in arguments(command) if _in_order(a)]
+    placed: Dict[str, List[str]] = {}
+    for at, value in enumerate(args):
+        if at < len(ordered) and not ordered[at]["many"]:
+            placed[argument_name(ordered[at])] = _values(value)
+        else:
+            # One too many is the command's to refuse.
+            name = argument_name(ordered[-1]) if ordered else ""
+            placed.setdefault(name, []).extend(_values(value))
+    options: List[str] = []
+    last: List[str] = []
+    for name, value in keywords.items():
+        argument = known.get(name) or known.get(python_name(name))
+        if value is None or value is False and (argument is None or argument["flag"] or argument["optional_value"]):
+            continue
+        if argument is None:
+            # The command says what it has instead.
+            long = "--" + name.rstrip("_").replace("_", "-")
+            options += [long] if value is True else [f"{long}={','.join(_values(value))}"]
+        elif argument["last"]:
+            last = ["--", *_values(value)]
+        elif argument["positional"]:
+            placed[argument_name(argument)] = _values(value)
+        else:
+            options += _option(argument, value)
+    # The groups stand before their subcommand.
+    in_order = [word for a in ordered for word in placed.pop(argument_name(a), [])]
+    rest = [word for more in placed.values() for word in more]
+    return [*path, *in_order, *rest, *options, *last]
+
+
+def _option(argument: Dict[str, Any], value: Any) -> List[str]:
+    name = f"--{argument['long']}" if argument["long"] else f"-{argument['short']}"
+    if argument["flag"]:
+        return [name] if value else []
+    if value is True and argument["optional_value"]:
+        return [name]
+    values = _values(value)
+    if argument["delimiter"]:
+        return [f"{name}={argument['delimiter'].join(values)}"]
+    if argument["together"] and len(values) > 1:
+        return [name, *values]
+    return [f"{name}={one}" for one in values]
+
+
+def _values(value: Any) -> List[str]:
+    """One value or several as words."""
+    if isinstance(value, bool):
+        return ["true" if value else "false"]
+    if isinstance(value, (str, os.PathLike)):
+        return [os.fspath(value)]
+    if isinstance(value, _runs.Run):
+        return [str(value.id)]
+    if isinstance(value, Iterable):
+        return [word for one in value for word in _values(one)]
+    return [str(value)]
+
+
+def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], keywords: Dict[str, Any]) -> Any:
+    """Runs a verb in this process."""
+    if "format" in keywords:
+        raise TypeError("format is of the command line; here a document has .json, .table() and .text")
+    typed = words(path, command, args, keywords)
+    progress = Progress(bool(keywords.get("quiet")))
+
+    def said(line: str) -> None:
+        warning = line.partition("weir: warning: ")[2]
+        if warning:
+            warnings.warn(warning, _errors.WeirWarning, stacklevel=4)
+        else:
+            _log.info("%s", line)
+
+    try:
+        with _turn:
+            ran = _weir.run(typed, said, progress.reached)
+    finally:
+        progress.end()
+    failed = ran.code or ran.interrupt is not None
+    result: Any = _runs.runs_of(ran)
+    if not failed:
+        return result
+    if ran.interrupt is not None and not isinstance(ran.interrupt, KeyboardInterrupt):
+        raise ran.interrupt
+    if ran.interrupt is not None:
+        raise _errors.Interrupted(ran.message or "stopped")._of(ran.code, result) from None
+    raise _errors.of(ran.code, ran.message, result)
+
+
+def function(path: Tuple[str, ...], command: Dict[str, Any]) -> Callable[..., Any]:
+    """A command as a function."""
+
+    def verb(*args: Any, **keywords: Any) -> Any:
+        return call(path, command, args, keywords)
+
+    verb.__name__ = python_name(path[-1])
+    verb.__qualname__ = ".".join(python_name(word) for word in path)
+    verb.__module__ = "weir"
+    verb.__doc__ = describe(command)
+    verb.__signature__ = signature(command)  # type: ignore[attr-defined]
+    return verb
+
+
+class Group:
+    """Commands under one name. A group that is called and does nothing itself gives its list."""
+
+    def __init__(self, path: Tuple[str, ...], command: Dict[str, Any]) -> None:
+        self.__doc__ = describe(command)
+        self.__name__ = python_name(path[-1])
+        self._path = path
+        self._names = []
+        for below in command["commands"]:
+            if not below["hidden"]:
+                name = python_name(below["name"])
+                setattr(self, name, made((*path, below["name"]), below))
+                self._names.append(name)
+        own = callable_of(command)
+        self._call: Optional[Callable[..., Any]] = None
+        if own is not None:
+            self._call = function(path if own is command else (*path, own["name"]), own)
+            self.__signature__ = signature(own)
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        if self._call is None:
+            raise TypeError(f"{'.'.join(('weir', *self._path))} is a group; call one of {', '.join(self._names)}")
+        return self._call(*args, **keywords)
+
+    def __dir__(self) -> List[str]:
+        return [*self._names, "__call__", "__doc__"]
+
+    def __repr__(self) -> str:
+        return f"<{'.'.join(('weir', *self._path))}: {', '.join(self._names)}>"
+
+
+def callable_of(command: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    """What is run when a group is called: itself, or its list."""
+    if command["alone"]:
+        return command
+    return next((below for below in command["commands"] if below["name"] == "list"), None)
+
+
+def made(path: Tuple[str, ...], command: Dict[str, Any]) -> Any:
+    return Group(path, command) if command["commands"] else function(path, command)
+
+
+@functools.lru_cache(maxsize=None)
+def tree() -> Dict[str, Any]:
+    return json.loads(_weir.commands())
+
+
+@functools.lru_cache(maxsize=None)
+def verbs() -> Dict[str, Any]:
+    """The verbs by their names."""
+    shown = (c for c in tree()["commands"] if not c["hidden"] and c["name"] not in _LEFT_OUT)
+    return {python_name(command["name"]): made((command["name"],), command) for command in shown}

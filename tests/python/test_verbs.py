@@ -1,0 +1,143 @@
+"""Verbs in the process give what the command gives."""
+
+import inspect
+import json
+import logging
+import subprocess
+import sys
+
+import pytest
+import weir
+from conftest import CURVE, MODEL, WORDS
+
+
+def without_time(document):
+    return {key: value for key, value in document.items() if key not in ("elapsed_s", "run")}
+
+
+@pytest.mark.parametrize("seed", [1, 7])
+def test_figures_are_those_of_the_command_for_a_seed(command, seed):
+    ours = weir.bench.loaded(**CURVE, seed=seed)
+    assert without_time(ours.document) == without_time(command.document(*WORDS, "--seed", seed))
+
+
+def test_a_plan_without_a_machine_is_that_of_the_command(command):
+    words = ["plan", "pool", "--days", "5", "--machines", "8", "--pools", "8", "--pools", "16"]
+    ours = weir.plan.pool(days=5, machines=8, pools=[8, 16])
+    assert without_time(ours.document) == without_time(command.document(*words))
+
+
+def test_documents_that_are_not_kept_are_those_of_the_command(command):
+    assert weir.platforms().document == command.document("platforms", "list")
+    assert weir.workloads().document == command.document("workload", "list")
+    assert weir.topo(on=MODEL).document == command.document("topo", "--on", MODEL)
+
+
+def test_positional_arguments_are_words(command):
+    assert weir.platforms.show(MODEL).document == command.document("platforms", "show", MODEL)
+    assert weir.platforms.show("emr2s").document != weir.platforms.show(MODEL).document
+    ours = weir.reproduce("post-optane", only="POP-001")
+    assert without_time(ours.document) == without_time(command.document("reproduce", "post-optane", "--only", "POP-001"))
+
+
+def test_a_run_is_in_the_store_as_if_the_command_had_made_it(store, command):
+    ours = weir.bench.loaded(**CURVE)
+    command.store = store
+    assert command.document("runs", "show", ours.id) == ours.document
+    line = command.document("runs", "list")["runs"][0]
+    assert line == ours.summary
+    assert [run.id for run in weir.Store(store)] == [ours.id] and len(weir.Store(store)) == 1
+    assert weir.Store(store)["last"].document == ours.document
+    assert weir.runs()["runs"] == weir.runs.list()["runs"] == [line]
+    assert weir.runs.show(ours).document == ours.document
+    assert command.text("runs", "show", ours.id, format="table").endswith(ours.text)
+
+
+def test_figures_that_the_command_measured_are_not_measured_again(store, command, caplog):
+    command.store = store
+    command.document(*WORDS)
+    with caplog.at_level(logging.INFO, "weir"):
+        weir.bench.loaded(**CURVE)
+    assert "4 of 4 figures were measured before and come from the store" in caplog.text
+
+
+MISTAKES = [
+    (["bench", "loaded", "--on", MODEL, "--tierz", "cxl0"], lambda: weir.bench.loaded(on=MODEL, tierz="cxl0")),
+    (["bench", "loaded", "--on", MODEL, "--tier", "cxl9"], lambda: weir.bench.loaded(on=MODEL, tier="cxl9")),
+    (["bench", "loaded", "--on", "emr3s"], lambda: weir.bench.loaded(on="emr3s")),
+    (["runs", "show", "77"], lambda: weir.runs.show(77)),
+    (["runs", "show", "77"], lambda: weir.Store().open(77).document),
+    (["plan", "pool", "--trace", "nowhere.csv"], lambda: weir.plan.pool(trace="nowhere.csv")),
+    (["bench", "bandwidth", "--on", "zen5-2s", "--op", "movdir64b", "--quick"],
+     lambda: weir.bench.bandwidth(on="zen5-2s", op="movdir64b", quick=True)),
+]
+
+
+@pytest.mark.parametrize("words,ours", MISTAKES, ids=lambda v: " ".join(v) if isinstance(v, list) else "")
+def test_an_exception_has_the_text_and_the_class_of_the_exit_code(command, store, words, ours):
+    theirs = command.run(*words)
+    text = theirs.stderr.replace(str(command.store), str(store))
+    with pytest.raises(weir.Error) as raised:
+        ours()
+    assert raised.value.code == theirs.returncode
+    assert type(raised.value) is {1: weir.Error, 2: weir.Usage, 3: weir.Lacking}[theirs.returncode]
+    assert text.strip() in (str(raised.value), f"weir: {raised.value}")
+
+
+def test_an_illegal_state_is_an_exception_that_has_the_document(command, tmp_path):
+    trace = tmp_path / "bad.trace"
+    # The flag is published before its data is flushed.
+    trace.write_text("weir-persist 1\npool 256\nrequire data 0=01 -> 64=2a\nstore 64 2a\nstore 0 01\nflush 0\nfence\n")
+    ran = command.run("persist", "check", trace)
+    with pytest.raises(weir.IllegalState) as raised:
+        weir.persist.check(trace)
+    assert raised.value.code == ran.returncode == 4
+    assert without_time(raised.value.run.document) == without_time(json.loads(ran.stdout))
+
+
+def test_every_verb_has_a_function_with_its_help():
+    for name, verb in weir._commands.verbs().items():
+        assert getattr(weir, name) is verb and verb.__doc__
+    signature = inspect.signature(weir.bench.loaded)
+    assert signature.parameters["tier"].default is None and signature.parameters["quick"].default is False
+    assert "on" in signature.parameters and "format" not in signature.parameters
+    assert inspect.signature(weir.reproduce).parameters["papers"].kind is inspect.Parameter.VAR_POSITIONAL
+    assert "tier: Tiers" in weir.bench.loaded.__doc__
+    with pytest.raises(TypeError, match="weir.tier is a group; call one of simulate, "):
+        weir.tier()
+
+
+def test_words_are_those_that_a_shell_would_give():
+    from weir._commands import tree, words
+
+    def of(*path):
+        command = tree()
+        for name in path:
+            command = next(c for c in command["commands"] if c["name"] == name)
+        return lambda *args, **keywords: words(path, command, args, keywords)
+
+    loaded = of("bench", "loaded")
+    assert loaded(tier=["a", "b"], quick=True, repeat=None) == ["bench", "loaded", "--tier=a,b", "--quick"]
+    assert loaded(quick=False, on="m", seed=3) == ["bench", "loaded", "--on=m", "--seed=3"]
+    assert loaded(threads=range(1, 3)) == ["bench", "loaded", "--threads=1,2"]
+    assert of("reproduce")("a", ["b", "c"], only=["x", "y"]) == ["reproduce", "a", "b", "c", "--only=x", "--only=y"]
+    assert of("counters", "record")(command=["ls", "-l"])[-3:] == ["--", "ls", "-l"]
+
+
+def test_a_verb_in_a_thread_waits_for_its_turn():
+    import threading
+
+    found = []
+    threads = [threading.Thread(target=lambda s: found.append(weir.bench.loaded(**CURVE, seed=s).id), args=(s,)) for s in (1, 2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(found) == [1, 2]
+
+
+def test_the_import_needs_no_other_package():
+    code = "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p] + [sys.argv[1]]; import weir; " \
+           "print([m for m in ('pyarrow', 'pandas', 'polars', 'tqdm', 'numpy') if m in sys.modules])"
+    site = next(p for p in sys.path if "site-packages" in p)
+    assert subprocess.run([sys.executable, "-c", code, site], capture_output=True, text=True).stdout == "[]\n"
