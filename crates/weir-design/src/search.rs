@@ -7,7 +7,7 @@ use rand::rand_core::TryRng;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tpe::{TpeOptimizer, categorical_range, histogram_estimator, parzen_estimator, range};
-use weir_plan::trace::random::Random;
+use weir_model::random::Random;
 
 weir_model::named! {
     /// How a space is searched.
