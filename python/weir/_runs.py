@@ -20,7 +20,7 @@ class Column(NamedTuple):
 
 
 class Table:
-    """A list of rows. Whatever reads Arrow by the PyCapsule interface takes it as it is, without a copy."""
+    """A list of rows. Whatever reads Arrow by the PyCapsule interface takes its columns as they are."""
 
     def __init__(self, table: Any) -> None:
         self._table = table

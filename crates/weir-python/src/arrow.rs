@@ -1,5 +1,5 @@
-//! Frames as Arrow, by the PyCapsule interface (Arrow's documentation, "The Arrow PyCapsule Interface"): pyarrow, polars and
-//! pandas read the columns where they are.
+//! Frames as Arrow, by the PyCapsule interface (Arrow's documentation, "The Arrow PyCapsule Interface"): other
+//! libraries read the columns where they are.
 
 use std::collections::HashMap;
 use std::sync::Arc;
