@@ -72,7 +72,7 @@ fn figure(unit: &'static str, of: impl Fn(&Silicon) -> f64 + Send + Sync + 'stat
 /// What a figure of the file is.
 fn is(item: Item) -> Figure {
     let unit = match item.unit() {
-        "MB of LLC" | "share" => "rel",
+        "MB of LLC" => "L3 MB",
         unit => unit,
     };
     figure(unit, move |silicon| silicon.get(item))
@@ -120,7 +120,7 @@ pub fn rules() -> Vec<Rule> {
     };
     let dimms = |design: Coaxial| figure("W", move |s| s.power(&design.parts()).dimms);
     let total = |design: Coaxial| figure("W", move |s| watts(s, design).floor());
-    let product = |design, cpi| figure("W*CPI^2", move |s| edp(watts(s, design).floor(), cpi));
+    let product = |design, cpi| figure("W CPI^2", move |s| edp(watts(s, design).floor(), cpi));
     vec![
         Rule::identity("COX-001", per_pin(1.0)).noting("the paper rounds 4.2"),
         Rule::identity("COX-002", per_pin(2.0)).noting(ROADMAP),
@@ -149,8 +149,8 @@ pub fn rules() -> Vec<Rule> {
         Rule::identity("COX-044b", known("GB/s", 2.0 * LANES * LANE_GBPS)),
         Rule::identity("COX-045a", Figure::new("GB/s", |_| Ok(peak() * 2.0 / 3.0))),
         Rule::identity("COX-045b", Figure::new("GB/s", |_| Ok(peak() / 3.0))),
-        Rule::identity("COX-083a", known("-", 128.0 / 12.0)),
-        Rule::identity("COX-083b", known("-", CORES / 12.0)),
+        Rule::identity("COX-083a", known("cores", 128.0 / 12.0)),
+        Rule::identity("COX-083b", known("cores", CORES / 12.0)),
         Rule::calibrated("COX-084a", is(Item::ControllerW)),
         Rule::calibrated("COX-084b", is(Item::PhyW)),
         Rule::calibrated("COX-085", is(Item::LaneW)),

@@ -21,6 +21,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(weir_plan::published::rules());
     rules.extend(weir_persist::published::rules());
     rules.extend(weir_ann::published::rules());
+    rules.extend(weir_design::published::rules());
     rules.extend(reproduce::unanswered());
     rules
 }
