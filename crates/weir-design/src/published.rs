@@ -172,8 +172,6 @@ pub fn rules() -> Vec<Rule> {
         Rule::identity("COX-091b", total(Coaxial::X4)).noting(WHOLE_WATTS),
         Rule::identity("COX-093a", product(Coaxial::Ddr, CPI[0])).noting(WHOLE_WATTS),
         Rule::identity("COX-093b", product(Coaxial::X4, CPI[1])).noting(WHOLE_WATTS),
-        Rule::calibrated("COX-094a", known("%", 100.0 * USE[0])),
-        Rule::calibrated("COX-094b", known("%", 100.0 * USE[1])),
     ]
 }
 
@@ -229,8 +227,6 @@ mod tests {
             ("COX-091b", 1180.0, 0),
             ("COX-093a", 2909.0, 0),
             ("COX-093b", 2087.0, 0),
-            ("COX-094a", 52.0, 0),
-            ("COX-094b", 21.0, 0),
         ] {
             let scale = 10_f64.powi(digits);
             assert_eq!((of(id) * scale).round() / scale, published, "{id}");

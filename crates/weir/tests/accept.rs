@@ -113,7 +113,7 @@ fn a_server_that_became_slower_fails_against_its_baseline() {
     for (words, said) in [
         (&["--baseline", "77"][..], "77"),
         (&["--worse", "5"], "--baseline"),
-        (&["--baseline", "1", "--worse", "-1"], "--worse"),
+        (&["--baseline", "1", "--worse", "100"], "--worse"),
     ] {
         let asked = [&["accept", "--on", MACHINE, "--quick"], words].concat();
         place.run(asked).refuses(2, &[said]);
