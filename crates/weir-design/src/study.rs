@@ -9,7 +9,7 @@ use crate::measure::{Measured, measure, speed};
 use crate::objective::Objective;
 use crate::outcome::{Design, Designs, Effect};
 use crate::pareto::{Ranks, front};
-use crate::search::Search;
+use crate::search::{Method, Search};
 use crate::space::{Models, Space};
 
 /// Search a space of servers for the designs that no other dominates.
@@ -29,7 +29,8 @@ Objectives:
 Examples:
   weir design --file space.toml
   weir design --file space.toml --format csv
-  weir design --file space.toml --accesses 5000")]
+  weir design --file space.toml --accesses 5000
+  weir design --file space.toml --part 2/4 --store part-2.sqlite")]
 pub struct DesignStudy {
     /// The space.
     #[arg(long, value_name = "FILE")]
@@ -37,9 +38,41 @@ pub struct DesignStudy {
     /// Lines that each thread accesses in a phase of a workload while it is counted.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     pub accesses: u64,
+    /// Try only a part of the designs, such as `1/4`: workers do the others into stores of their own.
+    #[arg(long, value_name = "I/N")]
+    pub part: Option<Part>,
     /// The space as it was read, and the models.
     #[arg(skip)]
     pub space: Option<(Space, Models)>,
+}
+
+/// The designs whose number leaves a rest: every Nth from the Ith on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// Which part, counted from 1.
+    which: usize,
+    /// How many parts there are.
+    of: usize,
+}
+
+impl std::str::FromStr for Part {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/');
+        let numbers = parts.and_then(|(which, of)| Some((which.parse().ok()?, of.parse().ok()?)));
+        match numbers {
+            Some((which, of)) if (1..=of).contains(&which) => Ok(Self { which, of }),
+            _ => Err("write which part of how many, such as 1/4".into()),
+        }
+    }
+}
+
+impl Part {
+    /// Whether a design is in it, by its place in the search.
+    fn has(self, place: usize) -> bool {
+        place % self.of == self.which - 1
+    }
 }
 
 /// A design that was tried.
@@ -64,10 +97,15 @@ impl Study for DesignStudy {
             seed: lab.seed(),
             ..WorkloadOptions::default()
         };
+        if self.part.is_some() && space.method == Method::Bayesian {
+            let why = "a Bayesian search decides by what it has tried, and has no parts; use search = \"full\" or \"random\"";
+            return Err(LabError::Nothing(why.into()));
+        }
         let work = Work {
             space,
             models,
             options,
+            part: self.part,
             lab,
         };
         work.search()
@@ -79,6 +117,7 @@ struct Work<'a> {
     space: &'a Space,
     models: &'a Models,
     options: WorkloadOptions,
+    part: Option<Part>,
     lab: &'a Lab<'a>,
 }
 
@@ -92,6 +131,8 @@ impl Work<'_> {
             self.space.seed,
         );
         let total = usize::try_from(search.points()).unwrap_or(usize::MAX);
+        let total = total.div_ceil(self.part.map_or(1, |part| part.of));
+        let mut place = 0;
         // What speed is compared with. It is answered from the store where the search tries it as well.
         let first = match self.space.figures().contains(&Objective::Speed) {
             true => Some(self.first(&vec![0; sizes.len()])?),
@@ -105,6 +146,11 @@ impl Work<'_> {
             if batch.is_empty() {
                 break;
             }
+            let began = place;
+            place += batch.len();
+            let own = (began..).zip(batch);
+            let own = own.filter(|(at, _)| self.part.is_none_or(|part| part.has(*at)));
+            let batch: Vec<_> = own.map(|(_, values)| values).collect();
             let wanted = batch.len();
             let done = side_by_side(workers, wanted, &|at| {
                 let values = batch.get(at)?;
