@@ -209,6 +209,10 @@ class _bench:
 
 bench: _bench
 
+def accept(*, against: Optional[Value] = None, baseline: Optional[Value] = None, worse: Optional[Value] = None, repeat: Optional[Value] = None, quick: bool = False, size: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Run:
+    """Hold a server against its data sheet, its firmware, a platform or an earlier run"""
+    ...
+
 def interplay(*, victims: Optional[Values] = None, aggressors: Optional[Values] = None, threads: Optional[Values] = None, rate: Optional[Values] = None, requests: Optional[Value] = None, size: Optional[Value] = None, preset: Optional[Value] = None, buffered: bool = False, quick: bool = False, repeat: Optional[Value] = None, command: Optional[Values] = None, yes: bool = False, storage: Optional[Value] = None, write_device: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Run:
     """Show which tenants slow which others on a socket, by how much, and where"""
     ...
@@ -337,6 +341,10 @@ class _plan:
 
 plan: _plan
 
+def design(*, file: Optional[Value] = None, accesses: Optional[Value] = None, part: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Run:
+    """Search a space of servers for the designs that no other dominates"""
+    ...
+
 class _persist:
     """Say whether memory is consistent after a crash: states that stores, flushes and fences leave"""
     def check(self, file: Optional[Value] = None, *, platform: Optional[Literal['adr', 'eadr', 'flush-on-fail', 'flush-on-fail-incomplete', 'shared-pool', 'page-cache', 'device-buffer']] = None, check: Optional[Value] = None, states: Optional[Value] = None, images: Optional[Value] = None, volatile: Optional[Values] = None, failure: Optional[Literal['power', 'host']] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Run:
@@ -448,6 +456,9 @@ class _runs:
         ...
     def export(self, *runs: Values, as_: Optional[Literal['json', 'csv', 'parquet', 'record', 'streamer']] = None, frame: Optional[Value] = None, output: Optional[Value] = None, samples: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
         """Write runs to a file, or to standard output: JSON, CSV, Parquet"""
+        ...
+    def merge(self, *stores: Values, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
+        """Add the runs of other stores to this one"""
         ...
 
 runs: _runs
