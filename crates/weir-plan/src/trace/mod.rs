@@ -6,7 +6,6 @@
 //! | [`google`] | the Borg traces of Google of 2019: events of instances |
 //! | [`problems`] | what was wrong with which line, and what was done about it |
 //! | [`generate`] | a trace whose marginals are published or assumed |
-//! | [`random`] | the generator of random numbers |
 
 pub mod generate;
 pub mod google;
