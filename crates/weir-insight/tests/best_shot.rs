@@ -82,7 +82,7 @@ fn near(shots: &[Shot]) -> usize {
 /// Shorter runs have a sweep whose best share is one of luck: `media-streaming` sends 64 KiB at a time. Of 39 four miss,
 /// by 3 to 6 points: `fileserver`, whose phases of copies and of system calls differ, `kmeans`, `radix-join`, `sort-merge`.
 #[test]
-#[ignore = "sweeps the library for minutes; CI runs it optimised"]
+#[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 20_000);
     assert!(shots.len() * one_of() >= 30, "{}", shots.len());
@@ -93,7 +93,7 @@ fn skylake_with_its_other_socket() {
 /// and three cost a third. To one that strides it gives half of that, which a run on local memory does not
 /// tell from random accesses.
 #[test]
-#[ignore = "sweeps the library for minutes; CI runs it optimised"]
+#[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() * one_of() >= 20, "{}", shots.len());
@@ -103,7 +103,7 @@ fn emerald_rapids_with_a_card() {
 /// Of four that miss, three read streams and wait for prefetches under way (`llama-decode`, `llama-decode-b4`,
 /// `scan-column`): the kernels of this card say that such waits hardly count, and so it advises to stay.
 #[test]
-#[ignore = "sweeps the library for minutes; CI runs it optimised"]
+#[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_another_card() {
     let shots = shots("emr2s+cxl-b", "cxl0", 4_000);
     assert!(shots.len() * one_of() >= 20, "{}", shots.len());

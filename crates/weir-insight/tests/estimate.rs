@@ -130,7 +130,7 @@ fn a_climb_that_was_stopped_at_once_settles_nowhere() {
 /// By run times, and by the estimate: where the tuner settles, and how fast the program is there. The first
 /// is never slower than the second, and the second never at a smaller share.
 #[test]
-#[ignore = "climbs for a minute; CI runs it optimised"]
+#[ignore = "climbs for a minute; CI runs a sample of them"]
 fn the_estimate_goes_further_than_run_times() {
     let simulated = Simulated::new("micro23-snc4");
     let lab = &simulated.lab();

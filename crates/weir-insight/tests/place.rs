@@ -194,7 +194,7 @@ fn programs() -> u64 {
 }
 
 #[test]
-#[ignore = "runs every placement of many programs; CI runs it optimised"]
+#[ignore = "runs every placement of many programs; CI runs a sample of them"]
 fn advice_is_within_two_points_of_the_best_placement() {
     let simulated = Simulated::new("emr2s+cxl-a");
     let seeds: Vec<u64> = (0..programs()).collect();

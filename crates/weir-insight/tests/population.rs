@@ -161,19 +161,19 @@ fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
 }
 
 #[test]
-#[ignore = "runs 1400 simulated workloads for minutes; CI runs it optimised"]
+#[ignore = "runs 1400 simulated workloads for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_cxl_a() {
     hold(&tried("emr2s+cxl-a", "cxl0"), 88.0, 94.0);
 }
 
 #[test]
-#[ignore = "runs 1400 simulated workloads for minutes; CI runs it optimised"]
+#[ignore = "runs 1400 simulated workloads for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_cxl_b() {
     hold(&tried("emr2s+cxl-b", "cxl0"), 82.0, 89.0);
 }
 
 #[test]
-#[ignore = "runs 1400 simulated workloads for minutes; CI runs it optimised"]
+#[ignore = "runs 1400 simulated workloads for minutes; CI runs a sample of them"]
 fn skylake_with_its_other_socket() {
     hold(&tried("skx2s", "remote"), 95.0, 97.0);
 }
@@ -181,7 +181,7 @@ fn skylake_with_its_other_socket() {
 /// Streams that fill local memory: the closed form, from a run on either tier alone, comes within three
 /// points of the best share that was tried, and Caption within five after at most ten tunings.
 #[test]
-#[ignore = "runs 300 simulated workloads for minutes; CI runs it optimised"]
+#[ignore = "runs 300 simulated workloads for minutes; CI runs a sample of them"]
 fn interleaving_finds_what_a_sweep_finds() {
     let simulated = Simulated::new("skx2s");
     let lab = &simulated.lab();
