@@ -125,7 +125,7 @@ fn ids(step: &Transaction<'_>, sql: &str, of: &[i64]) -> rusqlite::Result<Vec<i6
 /// A run of one of the two stores.
 type Of<'a> = (&'a str, i64);
 
-/// Whether every figure of a run is in another.
+/// Whether every figure and every other answer of a run is in another.
 fn within(
     step: &Transaction<'_>,
     (from, run): Of<'_>,
@@ -135,7 +135,11 @@ fn within(
         "SELECT NOT EXISTS (
              SELECT 1 FROM {from}.results AS part WHERE part.run = ?1 AND NOT EXISTS (
                  SELECT 1 FROM {to}.results AS whole
-                 WHERE whole.run = ?2 AND whole.seq = part.seq AND whole.body = part.body))"
+                 WHERE whole.run = ?2 AND whole.seq = part.seq AND whole.body = part.body))
+             AND NOT EXISTS (
+             SELECT 1 FROM {from}.answers AS part WHERE part.run = ?1 AND NOT EXISTS (
+                 SELECT 1 FROM {to}.answers AS whole
+                 WHERE whole.run = ?2 AND whole.address = part.address AND whole.body = part.body))"
     );
     step.query_row(&sql, [run, whole], |row| row.get(0))
 }

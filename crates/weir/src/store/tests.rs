@@ -362,6 +362,26 @@ fn merged_stores_have_every_run_once_and_lose_no_figure() {
     assert_eq!((back.added, back.known, back.continued), (1, 2, 0));
 }
 
+/// A study that asks no points has answers and no figures until it ends.
+#[test]
+fn answers_of_a_run_that_was_stopped_are_merged_each_time_and_never_lost() {
+    let (_a, one) = place();
+    let (_b, two) = place();
+    let (mut own, mut theirs) = (Store::open(&one).unwrap(), Store::open(&two).unwrap());
+    let here = own.begin(&a_run("emr2s")).unwrap();
+    own.keep(here, "workload", "here", "{}").unwrap();
+    let there = theirs.begin(&a_run("emr2s")).unwrap();
+    for address in ["first", "second"] {
+        theirs.keep(there, "workload", address, "{}").unwrap();
+        own.merge(&two).unwrap();
+        assert!(own.recall(address, None).unwrap().is_some(), "{address}");
+    }
+    theirs.finish(there, RunState::Done, 1.0, &[]).unwrap();
+    own.merge(&two).unwrap();
+    assert!(own.recall("here", None).unwrap().is_some());
+    assert_eq!(own.list().unwrap().len(), 2);
+}
+
 #[test]
 fn a_file_that_cannot_be_merged_leaves_both_as_they_were() {
     let (_a, one) = place();
