@@ -32,7 +32,7 @@ pub struct Expected {
     pub platform: Option<PlatformLike>,
 }
 
-/// A figure of a tier that somebody promises.
+/// A bound for a figure of a tier, with its source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Promised {
     /// The tier.
@@ -41,7 +41,7 @@ pub struct Promised {
     pub what: What,
     /// The most of a latency, the least of everything else; in the unit of [`What::unit`].
     pub bound: f64,
-    /// Who promises it.
+    /// Where it is from.
     pub source: String,
 }
 

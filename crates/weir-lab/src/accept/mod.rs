@@ -1,7 +1,7 @@
 //! `weir accept`: whether a server is what was bought, in one verdict.
 //!
 //! The idle latency, the read and the write bandwidth and the capacity of each tier are held against what a data sheet
-//! promises, what the firmware tells the kernel, what a platform file describes, and what the same server did before.
+//! promises, what the firmware reports to the kernel, what a platform file describes, and what the same server did before.
 
 mod expected;
 mod outcome;
@@ -24,7 +24,7 @@ const CHASED: Bytes = Bytes::gib(1);
 /// And so much in a quick run.
 const CHASED_QUICK: Bytes = Bytes::mib(256);
 
-/// What the firmware tells the kernel of a tier (HMAT, access class 0).
+/// What the firmware reports of a tier (HMAT, access class 0).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Firmware {
     /// The tier.

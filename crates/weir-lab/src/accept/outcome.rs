@@ -154,7 +154,7 @@ pub fn promised(expected: &Expected, figures: &[Figure]) -> Vec<Check> {
     expected.promised.iter().map(one).collect()
 }
 
-/// A figure that may differ to both sides: one that is too good is as wrong for whoever decides by it.
+/// A figure that may differ to both sides: placement that follows a figure which is too good is wrong as well.
 fn near(
     (tier, what): (&TierName, What),
     wanted: f64,

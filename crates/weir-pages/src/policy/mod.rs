@@ -6,7 +6,7 @@ use crate::Costs;
 use crate::tier::{Tier, TierCurve, Watermarks};
 use crate::workload::PageKind;
 
-/// What a policy beside another leaves to it.
+/// Calls that a policy with an inner one passes on.
 macro_rules! left_to_inner {
     () => {
         fn place(&mut self, page: &Placing) -> Tier {
