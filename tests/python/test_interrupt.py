@@ -24,6 +24,8 @@ def test_an_interrupt_keeps_what_is_measured_and_a_run_goes_on(store, command, m
         return reached(self, title, done_now, of)
 
     monkeypatch.setattr(weir._commands.Progress, "reached", interrupts)
+    # A shell starts programs in the background with this signal ignored, and Python keeps what it finds.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt) as raised:
         weir.bench.loaded(**LONG)
     stopped = raised.value
