@@ -129,7 +129,7 @@ fn the_papers_matrix_comes_out_without_having_been_told() {
     let place = Place::new();
     let document = json(
         &place,
-        "interplay --on interplay-a --preset table3 --repeat 1",
+        "interplay --on interplay-a --preset table3 --threads 4,16 --repeat 1",
     );
     let (cells, with_drive): (Vec<_>, Vec<_>) = (document["cells"].as_array().unwrap().iter())
         .partition(|cell| {
