@@ -30,20 +30,22 @@ fn measure(seeds: RangeInclusive<u64>) -> Vec<Kept> {
 }
 
 /// A machine whose DRAM keeps a fifth without limits (5), tenants whose limit changes the mix of all (46), and
-/// trials that are repeated for tenants that begin (16); on one nothing is to be done (3).
+/// trials that are repeated for tenants that begin (16).
 #[test]
 fn a_few_drawn_machines() {
-    for seed in [3, 5, 16, 46] {
+    for seed in [5, 16, 46] {
         for kept in measure(seed..=seed) {
             assert!(kept.is_good() && !kept.is_starved(), "{kept}");
         }
     }
 }
 
+/// On this one nothing is to be done.
 #[test]
 fn equal_seeds_draw_equal_machines() {
-    let [one, other] = [3, 3].map(|seed| Kept::measure(seed).to_string());
-    assert_eq!(one, other);
+    let [one, other] = [3, 3].map(Kept::measure);
+    assert!(one.is_good() && !one.is_starved(), "{one}");
+    assert_eq!(one.to_string(), other.to_string());
 }
 
 #[test]

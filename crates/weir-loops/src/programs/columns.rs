@@ -450,6 +450,7 @@ mod tests {
     use super::*;
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn every_operator_is_right_on_any_number_of_threads(bytes in 1_u64..200_000, seed: u64, threads in 1_usize..5) {
             for make in [scan, build, probe, sort, group, merge, look_up] {
