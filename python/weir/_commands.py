@@ -8,6 +8,8 @@ import json
 import keyword
 import logging
 import os
+import shlex
+import sys
 import threading
 import warnings
 from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
@@ -140,6 +142,10 @@ def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], ke
     """Runs a verb in this process."""
     if "format" in keywords:
         raise TypeError("format is of the command line; here a document has .json, .table() and .text")
+    if keywords.get("engine"):
+        # What workers run, with the Python that runs Ray.
+        os.environ.setdefault("WEIR_WORKER", shlex.join([sys.executable, "-m", "weir"]))
+        os.environ.setdefault("WEIR_PYTHON", sys.executable)
     typed = words(path, command, args, keywords)
     progress = Progress(bool(keywords.get("quiet")))
 

@@ -30,7 +30,7 @@ Examples:
   weir design --file space.toml
   weir design --file space.toml --format csv
   weir design --file space.toml --accesses 5000
-  weir design --file space.toml --part 2/4 --store part-2.sqlite")]
+  weir design --file space.toml --engine ray --workers 8")]
 pub struct DesignStudy {
     /// The space.
     #[arg(long, value_name = "FILE")]
@@ -38,48 +38,23 @@ pub struct DesignStudy {
     /// Lines that each thread accesses in a phase of a workload while it is counted.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1_000..=100_000_000))]
     pub accesses: u64,
-    /// Try only a part of the designs, such as `1/4`: workers do the others into stores of their own.
-    #[arg(long, value_name = "I/N")]
-    pub part: Option<Part>,
     /// The space as it was read, and the models.
     #[arg(skip)]
     pub space: Option<(Space, Models)>,
-}
-
-/// The designs whose number leaves a rest: every Nth from the Ith on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
-    /// Which part, counted from 1.
-    which: usize,
-    /// How many parts there are.
-    of: usize,
-}
-
-impl std::str::FromStr for Part {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let parts = text.split_once('/');
-        let numbers = parts.and_then(|(which, of)| Some((which.parse().ok()?, of.parse().ok()?)));
-        match numbers {
-            Some((which, of)) if (1..=of).contains(&which) => Ok(Self { which, of }),
-            _ => Err("write which part of how many, such as 1/4".into()),
-        }
-    }
-}
-
-impl Part {
-    /// Whether a design is in it, by its place in the search.
-    fn has(self, place: usize) -> bool {
-        place % self.of == self.which - 1
-    }
 }
 
 /// A design that was tried.
 struct Tried {
     values: Vec<usize>,
     on: String,
-    measured: Result<Measured, String>,
+    measured: Result<Measured, LabError>,
+}
+
+impl Tried {
+    /// Whether another worker measures it.
+    fn is_of_others(&self) -> bool {
+        matches!(self.measured, Err(LabError::Part))
+    }
 }
 
 impl Study for DesignStudy {
@@ -97,15 +72,14 @@ impl Study for DesignStudy {
             seed: lab.seed(),
             ..WorkloadOptions::default()
         };
-        if self.part.is_some() && space.method == Method::Bayesian {
-            let why = "a Bayesian search decides by what it has tried, and has no parts; use search = \"full\" or \"random\"";
+        if lab.is_shared() && space.method == Method::Bayesian {
+            let why = "a Bayesian search decides by what it has tried, and workers cannot share it; use search = \"full\" or \"random\"";
             return Err(LabError::Nothing(why.into()));
         }
         let work = Work {
             space,
             models,
             options,
-            part: self.part,
             lab,
         };
         work.search()
@@ -117,7 +91,6 @@ struct Work<'a> {
     space: &'a Space,
     models: &'a Models,
     options: WorkloadOptions,
-    part: Option<Part>,
     lab: &'a Lab<'a>,
 }
 
@@ -131,13 +104,13 @@ impl Work<'_> {
             self.space.seed,
         );
         let total = usize::try_from(search.points()).unwrap_or(usize::MAX);
-        let total = total.div_ceil(self.part.map_or(1, |part| part.of));
         let mut place = 0;
         // What speed is compared with. It is answered from the store where the search tries it as well.
         let first = match self.space.figures().contains(&Objective::Speed) {
-            true => Some(self.first(&vec![0; sizes.len()])?),
+            true => self.first(&vec![0; sizes.len()])?,
             false => None,
         };
+        let lacks_first = first.is_none() && self.space.figures().contains(&Objective::Speed);
         let workers = workers(self.space, self.models);
         let (mut tried, mut scores) = (Vec::new(), Vec::new());
         let mut ranks = Ranks::default();
@@ -148,18 +121,19 @@ impl Work<'_> {
             }
             let began = place;
             place += batch.len();
-            let own = (began..).zip(batch);
-            let own = own.filter(|(at, _)| self.part.is_none_or(|part| part.has(*at)));
-            let batch: Vec<_> = own.map(|(_, values)| values).collect();
             let wanted = batch.len();
             let done = side_by_side(workers, wanted, &|at| {
                 let values = batch.get(at)?;
                 match self.lab.step(total) {
-                    true => self.one(values),
+                    true => self.one(began + at, values),
                     false => None,
                 }
             });
             let ended = done.len() < wanted;
+            let of_others = done.iter().any(|own| own.is_of_others());
+            if !ended && (of_others || lacks_first) {
+                return Err(LabError::Part);
+            }
             for own in done {
                 ranks.add(self.score(&own, first.as_deref()));
                 tried.push(own);
@@ -176,20 +150,20 @@ impl Work<'_> {
         Ok(self.outcome(&tried, first.as_deref()))
     }
 
-    fn first(&self, values: &[usize]) -> Result<Vec<f64>, LabError> {
-        let of = |why: String| {
-            LabError::Nothing(format!(
+    /// What it does, or nothing where another worker measures it.
+    fn first(&self, values: &[usize]) -> Result<Option<Vec<f64>>, LabError> {
+        let own = self.one(0, values).ok_or(LabError::Stopped)?;
+        match own.measured {
+            Ok(measured) => Ok(Some(measured.rates)),
+            Err(LabError::Part) => Ok(None),
+            Err(why) => Err(LabError::Nothing(format!(
                 "the first design, with which speed is compared, cannot be measured: {why}"
-            ))
-        };
-        match self.one(values) {
-            None => Err(LabError::Stopped),
-            Some(own) => Ok(own.measured.map_err(of)?.rates),
+            ))),
         }
     }
 
-    /// A design; `None` where the work was stopped.
-    fn one(&self, values: &[usize]) -> Option<Tried> {
+    /// A design at a place of the search; `None` where the work was stopped.
+    fn one(&self, place: usize, values: &[usize]) -> Option<Tried> {
         let of = |on: String, measured| {
             Some(Tried {
                 values: values.to_vec(),
@@ -199,19 +173,19 @@ impl Work<'_> {
         };
         let candidate = match self.space.design(values, self.models) {
             Ok(candidate) => candidate,
-            Err(why) => return of(String::new(), Err(why)),
+            Err(why) => return of(String::new(), Err(LabError::Nothing(why))),
         };
         let measured = (|| {
             let testbed = (self.models.open)(&candidate.on).map_err(LabError::Failed)?;
             let machine = testbed.open(self.options.seed)?;
             let (identity, topology) = (machine.identity(), machine.topology().clone());
             drop(machine);
-            let lab = self.lab.on(&*testbed, &identity, &topology);
+            let lab = self.lab.on_share(place, &*testbed, &identity, &topology);
             measure(self.space, &candidate, &self.options, &lab)
         })();
         match measured {
             Err(LabError::Stopped) => None,
-            measured => of(candidate.on, measured.map_err(|error| error.to_string())),
+            measured => of(candidate.on, measured),
         }
     }
 
@@ -329,7 +303,7 @@ impl Work<'_> {
             feasible: own.measured.is_ok() && self.violation(own, first) == 0.0,
             front: false,
             standing: String::new(),
-            why: own.measured.as_ref().err().cloned(),
+            why: own.measured.as_ref().err().map(ToString::to_string),
         }
     }
 

@@ -80,6 +80,9 @@ pub enum LabError {
     /// A dry lab counts what is asked, and answers nothing.
     #[error("a dry lab answers nothing")]
     Dry,
+    /// The rest of the work belongs to other workers.
+    #[error("the rest of the work belongs to other workers")]
+    Part,
 }
 
 impl From<MachineError> for LabError {

@@ -12,7 +12,7 @@ use weir_model::machine::{Identity, Machine, MachineError, Testbed};
 use weir_model::topology::Topology;
 
 use crate::sweep::{Finished, Watcher, run_rounds};
-use crate::{LabError, PointSpec, room};
+use crate::{LabError, Part, PointSpec, room};
 
 mod until;
 
@@ -53,6 +53,11 @@ pub trait Keeper: Sync {
 
     /// Stores the answer to another ask, as JSON.
     fn keep(&self, _kind: &str, _address: &str, _body: &str) {}
+
+    /// The part of the work that is this process's, where workers share it.
+    fn part(&self) -> Option<Part> {
+        None
+    }
 
     /// Whether to end: what is under way is given up, what has finished is kept.
     fn stop(&self) -> bool {
@@ -125,6 +130,9 @@ pub struct Lab<'a> {
     bench: Bench<'a>,
     keeper: &'a dyn Keeper,
     dry: bool,
+    part: Option<Part>,
+    /// Another worker measures what this lab is asked and is not stored.
+    only_stored: bool,
     /// Whether steps are not shown: they are parts of a step that is.
     quiet: bool,
     asked: AtomicUsize,
@@ -161,6 +169,8 @@ impl<'a> Lab<'a> {
             bench,
             keeper,
             dry: false,
+            part: keeper.part(),
+            only_stored: false,
             quiet: false,
             asked: AtomicUsize::new(0),
             notes: Mutex::default(),
@@ -207,6 +217,32 @@ impl<'a> Lab<'a> {
         self.dry
     }
 
+    /// Whether workers share what this lab is asked. A study whose later asks depend on the answers of earlier ones ends
+    /// with [`LabError::Part`] where answers of others are missing.
+    pub fn is_shared(&self) -> bool {
+        self.part.is_some()
+    }
+
+    /// Whether what is asked at this place is measured here, where it is not stored.
+    fn owns(&self, place: usize) -> bool {
+        !self.only_stored && self.part.is_none_or(|part| part.has(place))
+    }
+
+    /// As [`on`](Self::on), for all that is asked at a place of this lab: one worker measures it. The lab of the others
+    /// answers what is stored, and else [`LabError::Part`].
+    pub fn on_share<'b>(
+        &'b self,
+        place: usize,
+        testbed: &'b dyn Testbed,
+        machine: &'b Identity,
+        topology: &'b Topology,
+    ) -> Lab<'b> {
+        Lab {
+            only_stored: !self.owns(place),
+            ..self.on(testbed, machine, topology)
+        }
+    }
+
     /// The same lab with another machine. What it notes is not among the notes of this one.
     pub fn on<'b>(
         &'b self,
@@ -222,6 +258,8 @@ impl<'a> Lab<'a> {
         };
         Lab {
             dry: self.dry,
+            part: None,
+            only_stored: self.only_stored,
             quiet: self.quiet,
             ..Lab::new(bench, self.keeper)
         }
@@ -231,6 +269,8 @@ impl<'a> Lab<'a> {
     pub fn inside(&self) -> Lab<'a> {
         Lab {
             dry: self.dry,
+            part: None,
+            only_stored: self.only_stored,
             quiet: true,
             ..Lab::new(self.bench, self.keeper)
         }
@@ -326,7 +366,9 @@ impl<'a> Lab<'a> {
         let mut stored: Vec<Option<Finished>> = (plan.iter().zip(&addresses).enumerate())
             .map(|(at, (spec, address))| self.keeper.stored(first + at, spec, address, rounds))
             .collect();
-        let left: Vec<usize> = (0..plan.len()).filter(|&at| stored[at].is_none()).collect();
+        let left = (0..plan.len()).filter(|&at| stored[at].is_none());
+        let (left, of_others): (Vec<usize>, Vec<usize>) =
+            left.partition(|&at| self.owns(first + at));
         let missing: Vec<PointSpec> = left.iter().map(|&at| plan[at].clone()).collect();
         let watcher = Follow {
             lab: self,
@@ -337,6 +379,9 @@ impl<'a> Lab<'a> {
         };
         let Bench { testbed, seed, .. } = self.bench;
         let sweep = run_rounds(testbed, &missing, seed, rounds, &watcher);
+        if !of_others.is_empty() {
+            return Err(LabError::Part);
+        }
         let is_whole = |done: &Finished| done.round + 1 >= rounds || done.point.error.is_some();
         let mut notes = self.notes();
         notes.reused += plan.len() - left.len();
@@ -382,12 +427,27 @@ impl<'a> Lab<'a> {
             true => 1,
             false => self.bench.testbed.parallelism(),
         };
-        let answers = crate::side_by_side(workers, asks.len(), &|at| {
-            let ask = asks.get(at)?;
-            self.step(asks.len()).then(|| self.answer(ask))
+        let (own, of_others): (Vec<_>, Vec<_>) =
+            (asks.iter().enumerate()).partition(|&(at, _)| self.owns(at));
+        let answers = crate::side_by_side(workers, own.len(), &|at| {
+            let (_, ask) = *own.get(at)?;
+            self.step(own.len()).then(|| self.answer(ask))
         });
-        self.notes().partial |= answers.len() < asks.len();
-        answers.into_iter().collect()
+        self.notes().partial |= answers.len() < own.len();
+        let answers: Result<Vec<_>, LabError> = answers.into_iter().collect();
+        if of_others.is_empty() {
+            return answers;
+        }
+        drop(answers?);
+        let recalled = asks.iter().map(|ask| {
+            let stored = self.recalled(&self.address(A::KIND, ask));
+            stored.ok_or(LabError::Part)
+        });
+        recalled.collect()
+    }
+
+    fn recalled<T: DeserializeOwned>(&self, address: &str) -> Option<T> {
+        serde_json::from_str(&self.keeper.recall(address)?).ok()
     }
 
     /// Answers another ask, from the store or from the machine.
@@ -396,9 +456,11 @@ impl<'a> Lab<'a> {
     /// As [`Ask::ask`].
     pub fn answer<A: Ask>(&self, ask: &A) -> Result<A::Got, LabError> {
         let address = self.address(A::KIND, ask);
-        let stored = self.keeper.recall(&address);
-        if let Some(got) = stored.and_then(|body| serde_json::from_str(&body).ok()) {
+        if let Some(got) = self.recalled(&address) {
             return Ok(got);
+        }
+        if self.only_stored {
+            return Err(LabError::Part);
         }
         let got = ask.ask(self)?;
         if let Ok(body) = serde_json::to_string(&got)

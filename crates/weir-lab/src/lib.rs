@@ -35,6 +35,7 @@ pub mod interplay;
 pub mod lab;
 pub mod levels;
 pub mod offload;
+mod part;
 pub mod plan;
 pub mod record;
 pub mod reproduce;
@@ -55,6 +56,7 @@ pub use studies::{bandwidth, latency, loaded, movement, nodes, random, share, st
 
 pub use error::LabError;
 pub use lab::{Ask, Bench, Keeper, Lab, Notes};
+pub use part::Part;
 pub use plan::{Load, PointSpec};
 pub use study::{About, AnyStudy, Outcome, PointStudy, Points, Study};
 pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};

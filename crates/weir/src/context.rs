@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use weir_lab::Part;
 use weir_linux::steer::Restored;
 use weir_model::units::Nanos;
 
+use crate::engine::Kind;
 use crate::failure::Result;
 use crate::interrupt::Stop;
 use crate::machine::without_spaces;
@@ -39,6 +41,28 @@ pub struct Global {
     /// Before this host is measured, wait at most so long until other programs leave it quiet.
     #[arg(long, global = true, value_name = "TIME")]
     pub wait: Option<Nanos>,
+    /// Who shares the work of `bench`, `design` and `reproduce` on models: processes here, or the workers of Ray or
+    /// Slurm.
+    #[arg(long, global = true, value_enum, value_name = "ENGINE")]
+    pub engine: Option<Kind>,
+    /// Workers of the engine [default: as many as there are processors; of Ray's cluster, all of its].
+    #[arg(long, global = true, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=4096))]
+    pub workers: Option<u16>,
+    /// Folder that all workers of the engine see [default: one beside the file of runs].
+    #[arg(long, global = true, value_name = "FOLDER", requires = "engine")]
+    pub shared: Option<PathBuf>,
+    /// Do only a part of the work, such as `1/4`: other workers do the rest, into stores of their own.
+    #[arg(
+        long,
+        global = true,
+        value_name = "I/N",
+        hide = true,
+        conflicts_with = "engine"
+    )]
+    pub part: Option<Part>,
+    /// The version of the head whose work this worker shares.
+    #[arg(long, global = true, value_name = "VERSION", hide = true)]
+    pub head: Option<String>,
     /// No progress on standard error; warnings and errors stay.
     #[arg(long, short, global = true)]
     pub quiet: bool,
@@ -82,6 +106,8 @@ pub struct Context {
     pub typed: Vec<String>,
     /// Whether the user wants the work to end.
     pub stop: Stop,
+    /// The part of the work that this process does, where workers share it.
+    pub part: Option<Part>,
 }
 
 impl Context {
@@ -105,6 +131,7 @@ impl Context {
             global: Global::from_arg_matches(&matches).unwrap_or_else(|error| panic!("{error}")),
             typed: Vec::new(),
             stop: Stop::on_signals().unwrap_or_else(|error| panic!("{error}")),
+            part: None,
         }
     }
 

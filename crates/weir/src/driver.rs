@@ -156,6 +156,12 @@ impl<'a> Job<'a> {
     /// The arguments do not fit the machine, or the store refuses the run before anything is measured. Later
     /// trouble is in the result.
     pub fn run<S: Study>(&self, study: &S) -> Result<Done<S::Output>> {
+        if self.context.part.is_some() && self.chosen.testbed.physics().is_none() {
+            return Err(Failure::request(format!(
+                "workers share the work of models; {} is measured where it is, without --engine and --part",
+                self.chosen.identity.name
+            )));
+        }
         let Notes { asks, figures, .. } = self.asks(study)?;
         agree(self.context, self.chosen, &asks, figures, self.yes)?;
         let mut store = Store::open(&self.context.store_path()?)?;
@@ -201,6 +207,7 @@ impl<'a> Job<'a> {
         };
         let lab = Lab::new(self.bench(), &keeper);
         let output = study.run(&lab).map_err(|error| match error {
+            LabError::Part => Failure::Part,
             LabError::Stopped => {
                 Failure::Partial(format!("{error}; `weir runs resume {run}` goes on"))
             }
@@ -219,6 +226,8 @@ impl<'a> Job<'a> {
             wanted,
             failed,
             kept,
+            measured,
+            answered,
             ..
         } = state;
         if let Some(progress) = progress {
@@ -237,7 +246,14 @@ impl<'a> Job<'a> {
         if let (None, Ok(document), Some(list)) = (&trouble, &document, &list) {
             trouble = store.settle(run, document, list).err();
         }
-        if trouble.is_none() {
+        // A part that has all that it was to have is whole.
+        if let (None, Err(Failure::Part)) = (&trouble, &document) {
+            let done = match measured + answered > 0 {
+                true => store.finish(run, RunState::Done, elapsed_s, &header.warnings),
+                false => store.remove(run),
+            };
+            done?;
+        } else if trouble.is_none() {
             let state = if notes.partial || document.is_err() {
                 RunState::Partial
             } else {

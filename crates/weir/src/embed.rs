@@ -184,9 +184,10 @@ pub fn run(words: Vec<OsString>, listener: Arc<dyn Listener>) -> Ran {
         global: cli.global.clone(),
         typed,
         stop: Stop::of_process(),
+        part: cli.global.part,
     };
     ran.store = context.store_path().ok();
-    if let Err(failure) = crate::dispatch(cli.verb, &context) {
+    if let Err(failure) = crate::work(cli.verb, &context) {
         ran.ended = Some(Ended {
             code: failure.code(),
             message: failure.message().unwrap_or_default(),

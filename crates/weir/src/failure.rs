@@ -22,6 +22,8 @@ pub enum Failure {
     Command(u8),
     /// A check found what must not be, and it has been shown: an illegal state, a figure that is not as expected.
     Illegal,
+    /// A part of the work was asked for, and is kept; the rest belongs to other workers.
+    Part,
     /// Whoever read the results has gone away.
     Closed,
 }
@@ -30,7 +32,7 @@ impl Failure {
     /// The exit code, as documented in `weir --help`.
     pub const fn code(&self) -> u8 {
         match self {
-            Failure::Closed => 0,
+            Failure::Closed | Failure::Part => 0,
             Failure::Command(code) => *code,
             Failure::Work(_) | Failure::Partial(_) => 1,
             Failure::Request(_) => 2,
@@ -46,7 +48,7 @@ impl Failure {
                 Some(format!("{error:#}"))
             }
             Failure::Partial(text) => Some(text.clone()),
-            Failure::Closed | Failure::Command(_) | Failure::Illegal => None,
+            Failure::Closed | Failure::Part | Failure::Command(_) | Failure::Illegal => None,
         }
     }
 

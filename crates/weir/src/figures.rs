@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use weir_lab::{Finished, Keeper, PointSpec};
+use weir_lab::{Finished, Keeper, Part, PointSpec};
 use weir_model::document::Point;
 
 use crate::context::say;
@@ -46,7 +46,9 @@ pub(crate) struct Kept {
     pub(crate) trouble: Option<StoreError>,
     pub(crate) progress: Option<Progress>,
     pub(crate) planned: usize,
-    measured: usize,
+    pub(crate) measured: usize,
+    /// Other answers that were not stored.
+    pub(crate) answered: usize,
     /// Repetitions that the store had.
     reused: usize,
     /// The work of the figures that are planned and not stored yet, and of those of them that were measured; see
@@ -83,6 +85,7 @@ impl Kept {
             progress: None,
             planned: 0,
             measured: 0,
+            answered: 0,
             reused: 0,
             work: (0.0, 0.0),
             repetitions: 0,
@@ -333,10 +336,15 @@ impl Keeper for Keep<'_, '_> {
 
     fn keep(&self, kind: &str, address: &str, body: &str) {
         let mut state = self.state();
+        state.answered += 1;
         if state.may_take() {
             let kept = state.store.keep(self.run, kind, address, body);
             state.tried(kept);
         }
+    }
+
+    fn part(&self) -> Option<Part> {
+        self.job.context.part
     }
 
     fn stop(&self) -> bool {

@@ -11,6 +11,7 @@ pub mod documents;
 pub mod driver;
 pub mod embed;
 mod ending;
+pub mod engine;
 pub mod estimate;
 pub mod evaluation;
 pub mod failure;
@@ -64,7 +65,7 @@ pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
         .skip(1)
         .map(|argument| argument.to_string_lossy().into_owned())
         .collect();
-    match on_signals(cli.global, typed).and_then(|context| dispatch(cli.verb, &context)) {
+    match on_signals(cli.global, typed).and_then(|context| work(cli.verb, &context)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
             if let Some(message) = failure.message() {
@@ -81,10 +82,24 @@ fn on_signals(global: Global, typed: Vec<String>) -> Result<Context> {
         Failure::Work(anyhow::Error::new(error).context("cannot listen for Ctrl-C"))
     })?;
     Ok(Context {
+        part: global.part,
         global,
         typed,
         stop,
     })
+}
+
+/// Does what was asked for: here, or by the workers of an engine.
+fn work(verb: Verb, context: &Context) -> Result<()> {
+    let global = &context.global;
+    engine::check_head(global.head.as_deref())?;
+    if global.engine.is_some() || global.part.is_some() {
+        engine::check(&verb, global)?;
+    }
+    match global.engine {
+        Some(kind) => engine::run(kind, context),
+        None => dispatch(verb, context),
+    }
 }
 
 fn dispatch(verb: Verb, context: &Context) -> Result<()> {

@@ -8,6 +8,7 @@ mod bad_luck;
 mod counters;
 mod design;
 mod disaggregated;
+mod engines;
 mod experiments;
 mod explain_host;
 mod fit;

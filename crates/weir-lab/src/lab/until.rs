@@ -54,7 +54,10 @@ impl Lab<'_> {
             .collect();
         self.notes().reused += so_far.iter().flatten().count();
         loop {
-            self.catch_up(&plan, &wanted, first, &addresses, &mut so_far);
+            let measures = self.owns(first);
+            if !self.catch_up(&plan, &wanted, (first, measures), &addresses, &mut so_far) {
+                return Err(LabError::Part);
+            }
             if self.keeper.stop() {
                 self.end_early();
                 break;
@@ -95,15 +98,16 @@ impl Lab<'_> {
         Ok(())
     }
 
-    /// Measures every point as often as is wanted, less where it fails or the user stops the work.
+    /// Measures every point as often as is wanted, less where it fails or the user stops the work. False where some are
+    /// left and another worker measures them.
     fn catch_up(
         &self,
         plan: &[PointSpec],
         wanted: &[u32],
-        first: usize,
+        (first, measures): (usize, bool),
         addresses: &[String],
         so_far: &mut [Option<Finished>],
-    ) {
+    ) -> bool {
         let (testbed, seed) = (self.bench.testbed, self.bench.seed);
         loop {
             let left: Vec<usize> = (so_far.iter().zip(wanted).enumerate())
@@ -113,7 +117,10 @@ impl Lab<'_> {
                 .map(|(at, _)| at)
                 .collect();
             if left.is_empty() || self.keeper.stop() {
-                return;
+                return true;
+            }
+            if !measures {
+                return false;
             }
             let watcher = Follow {
                 lab: self,

@@ -21,7 +21,7 @@ use weir_model::interplay::ChangeClass;
 use weir_model::published::{Published, PublishedKind};
 
 use crate::{Lab, LabError, side_by_side};
-use rule::{Asked, Done, Open, Opened, Results, Rule, find};
+use rule::{Asked, Open, Opened, Results, Rule, find};
 pub use rules::{rules, unanswered};
 pub use study::{Models, Reproduce, Vary};
 
@@ -41,6 +41,9 @@ pub struct Reproduction {
     /// Whether it was stopped; rows that were not finished by then are missing.
     #[serde(skip)]
     pub partial: bool,
+    /// Whether answers of other workers are missing.
+    #[serde(skip)]
+    pub of_others: bool,
 }
 
 /// How rows are answered.
@@ -64,14 +67,15 @@ impl Engine<'_> {
     pub fn rows(&self, published: &[Published]) -> Reproduction {
         let ruled = self.ruled(published);
         let mut results = Results::new(self.open, self.lab.seed());
+        let mut of_others = false;
         loop {
             self.ask(&ruled, &results);
             let asked = results.asked();
             if asked.is_empty() {
                 break;
             }
-            self.run(&asked, &mut results);
-            if self.lab.stopped() {
+            of_others = !self.run(&asked, &mut results);
+            if self.lab.stopped() || of_others {
                 break;
             }
         }
@@ -89,6 +93,7 @@ impl Engine<'_> {
             warnings: results.warnings(),
             left_out,
             partial,
+            of_others,
         }
     }
 
@@ -119,38 +124,45 @@ impl Engine<'_> {
         }
     }
 
-    /// Asks the lab: first for what can run side by side, then for what uses all threads.
-    fn run(&self, asked: &[Asked], results: &mut Results<'_>) {
+    /// Asks the lab: first for what can run side by side, then for what uses all threads. False where answers of other
+    /// workers are missing.
+    fn run(&self, asked: &[Asked], results: &mut Results<'_>) -> bool {
         // Nothing is asked for on a platform that cannot be opened.
         let opened = asked
             .iter()
             .filter_map(|asked| Some((asked, results.on(asked.on).ok()?)));
         let opened: Vec<(&Asked, Rc<Opened>)> = opened.collect();
-        let (alone, together): (Vec<_>, Vec<_>) = (opened.iter())
-            .map(|(asked, on)| (*asked, &**on))
-            .partition(|(asked, _)| asked.all_threads);
-        let one = |asked: &Asked, on: &Opened| -> Option<Result<Done, String>> {
-            let lab = self.lab.on(&*on.testbed, &on.identity, &on.topology);
+        let (alone, together): (Vec<_>, Vec<_>) = (opened.iter().enumerate())
+            .map(|(place, (asked, on))| (place, *asked, &**on))
+            .partition(|(_, asked, _)| asked.all_threads);
+        // Nothing where the work was stopped, and no answer where another worker has it.
+        let one = |&(place, asked, on): &(usize, &'_ Asked, &Opened)| {
+            let lab = (self.lab).on_share(place, &*on.testbed, &on.identity, &on.topology);
             match asked.answer(&lab) {
                 Err(LabError::Stopped) => None,
-                answer => Some(answer.map_err(|error| error.to_string())),
+                Err(LabError::Part) => Some((place, None)),
+                answer => Some((place, Some(answer.map_err(|error| error.to_string())))),
             }
         };
-        let workers = together
-            .iter()
-            .map(|(_, on)| on.testbed.parallelism())
+        let workers = (together.iter())
+            .map(|(_, _, on)| on.testbed.parallelism())
             .min();
         let mut done = side_by_side(workers.unwrap_or(1), together.len(), &|index| {
-            let (asked, on) = together.get(index)?;
+            let asked = together.get(index)?;
             let go_on = self.lab.step(together.len());
-            go_on.then(|| Some((*asked, one(asked, on)?))).flatten()
+            go_on.then(|| one(asked)).flatten()
         });
-        done.extend(alone.iter().map_while(|(asked, on)| {
-            (!self.lab.stopped()).then(|| Some((*asked, one(asked, on)?)))?
-        }));
-        for (asked, result) in done {
-            results.keep(asked, result);
+        done.extend(
+            (alone.iter()).map_while(|asked| (!self.lab.stopped()).then(|| one(asked)).flatten()),
+        );
+        let mut all = true;
+        for (place, result) in done {
+            match (opened.get(place), result) {
+                (Some((asked, _)), Some(result)) => results.keep(asked, result),
+                _ => all = false,
+            }
         }
+        all
     }
 
     /// The answer of a row: `None` if it is not finished, `Some(None)` if the row states no figure.

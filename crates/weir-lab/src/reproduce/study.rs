@@ -127,6 +127,9 @@ impl Study for Reproduce {
 
     fn run(&self, lab: &Lab<'_>) -> Result<Reproduction, LabError> {
         let answered = self.with_engine(lab, |engine, _, chosen| Ok(engine.rows(chosen)))?;
+        if answered.of_others {
+            return Err(LabError::Part);
+        }
         note(lab, &answered.warnings, answered.partial);
         Ok(answered)
     }
@@ -137,6 +140,10 @@ impl Study for Vary {
     type Output = Sensitivity;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Sensitivity, LabError> {
+        if lab.is_shared() {
+            let why = "--sensitivity looks at one row after the other, and workers cannot share it";
+            return Err(LabError::Nothing(why.into()));
+        }
         let answered = self.of.with_engine(lab, |engine, models, chosen| {
             let engine = Engine {
                 with_slow: false,

@@ -176,7 +176,12 @@ impl Testbed for SimTestbed {
         Some(PHYSICS)
     }
 
+    /// As many as there are processors, or as `WEIR_THREADS` says.
     fn parallelism(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
+        let asked = std::env::var("WEIR_THREADS").ok();
+        let asked = asked.and_then(|threads| threads.parse().ok());
+        asked
+            .filter(|&threads| threads > 0)
+            .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
     }
 }

@@ -235,6 +235,17 @@ impl Store {
         step.commit().at(&path)
     }
 
+    /// Takes a run out again, with all that is kept of it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remove(&mut self, run: RunId) -> Result<(), StoreError> {
+        (self.db)
+            .execute("DELETE FROM runs WHERE id = ?1", [run.0])
+            .at(&self.path)
+            .map(drop)
+    }
+
     /// Closes a run.
     ///
     /// # Errors

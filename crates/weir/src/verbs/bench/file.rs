@@ -46,20 +46,27 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
         find_runs(&mut parts, path, run, args, context)?;
     }
     let mut all: Vec<Done<Points>> = Vec::new();
-    let mut refused = None;
+    let (mut refused, mut of_others) = (None, false);
     for part in parts {
-        all.push(match part.earlier {
-            Some(run) => driver::resume(context, run, None, points_again)?,
+        let done = match part.earlier {
+            Some(run) => driver::resume(context, run, None, points_again),
             None => {
                 let mut job = args.job(context, &part.chosen, VERB);
                 job.warnings = part.notes.warnings;
-                job.run(&Planned::new(part.notes.asks))?
+                job.run(&Planned::new(part.notes.asks))
             }
-        });
+        };
+        match done {
+            Err(Failure::Part) => of_others = true,
+            done => all.push(done?),
+        }
         refused = refused.or(part.notes.refused);
         if context.stop.requested() {
             break;
         }
+    }
+    if of_others {
+        return Err(Failure::Part);
     }
     show_all(context, &all)?;
     for done in all {

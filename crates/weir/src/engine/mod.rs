@@ -1,0 +1,376 @@
+//! Workers that share the work of a verb on models: an engine starts them, and what they measure comes into one store.
+//!
+//! Each worker is this command with `--part I/N` and a store of its own in a folder that all see. It measures what is
+//! asked at its places, and ends where it would need answers of others. Then all stores are merged, and the next round
+//! begins, until the verb finds all answers stored. A worker or a head that was killed goes on from what is stored.
+
+mod local;
+mod ray;
+mod slurm;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::{Parser, ValueEnum};
+use weir_lab::Part;
+use weir_sim::PHYSICS;
+
+use crate::cli::{Cli, Verb};
+use crate::context::{Context, Global};
+use crate::dispatch;
+use crate::failure::{Failure, Result};
+use crate::progress::Progress;
+use crate::store::Store;
+
+/// Parts for each worker: where one has less to do, it takes another.
+const PER_WORKER: usize = 4;
+/// Parts for a cluster whose size is not known here.
+const MANY: usize = 64;
+/// How often workers share what a study asks next; what it asks after that is measured by the head alone.
+const ROUNDS: usize = 8;
+/// How often a part is tried whose worker is killed.
+const TRIES: usize = 3;
+/// What names the program of workers, with its first words, where it is not this one.
+const WORKER: &str = "WEIR_WORKER";
+
+/// What starts workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Kind {
+    /// Processes of this machine.
+    Local,
+    /// Tasks of Ray: of the cluster that `RAY_ADDRESS` names, or of one that is started here.
+    Ray,
+    /// A job array of Slurm.
+    Slurm,
+}
+
+/// A part of the work as one worker does it.
+struct Share {
+    /// Which of how many, in words.
+    name: String,
+    /// The program and its arguments.
+    command: Vec<OsString>,
+    /// Where the worker keeps what it measures.
+    store: PathBuf,
+}
+
+/// All parts of a round, and how to follow them.
+struct Round<'a> {
+    shares: Vec<Share>,
+    /// At once; `None` for as many as the engine has.
+    workers: Option<usize>,
+    folder: &'a Path,
+    context: &'a Context,
+    progress: Progress,
+    done: usize,
+}
+
+impl Round<'_> {
+    /// Notes that one more part is done.
+    fn is_done(&mut self) {
+        self.done += 1;
+        let all = self.shares.len();
+        self.progress
+            .step(self.done, all, self.done as f64 / all as f64);
+    }
+
+    /// Why a worker's end is not the end that was wanted; `None` where another try may help.
+    fn failure(&self, share: &Share, code: Option<i32>, said: &str) -> Option<Failure> {
+        let line = said.lines().rev().find(|line| !line.trim().is_empty());
+        let line = line.unwrap_or("it said nothing").trim();
+        let line = line.strip_prefix("weir: ").unwrap_or(line);
+        let text = format!("the worker of part {}: {line}", share.name);
+        match code {
+            Some(2) => Some(Failure::request(text)),
+            Some(3) => Some(Failure::Missing(anyhow::Error::msg(text))),
+            Some(4) => Some(Failure::work(text)),
+            _ => None,
+        }
+    }
+
+    /// Why nothing more is tried.
+    fn gave_up(&self, share: &Share, how: &str, said: &str) -> Failure {
+        let last: Vec<&str> = said.lines().rev().take(3).collect();
+        let last: Vec<&str> = last.into_iter().rev().collect();
+        Failure::work(format!(
+            "the worker of part {} {how}, {TRIES} times; it said: {}; what was measured is in {}, and the same command goes on",
+            share.name,
+            match last.is_empty() {
+                true => "nothing".into(),
+                false => last.join(" / "),
+            },
+            self.folder.display()
+        ))
+    }
+}
+
+/// The version of this program, as workers and their head compare it.
+pub fn version() -> String {
+    format!("{}, physics {PHYSICS}", env!("CARGO_PKG_VERSION"))
+}
+
+/// Refuses the work of a head of another version: figures of two models are not one result.
+///
+/// # Errors
+/// The versions differ.
+pub fn check_head(head: Option<&str>) -> Result<()> {
+    match head {
+        Some(head) if head != version() => Err(Failure::request(format!(
+            "this worker is Weir {}, and its head is Weir {head}: install one version on all machines",
+            version()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a verb whose work is not shared.
+///
+/// # Errors
+/// The verb is another one.
+pub fn check(verb: &Verb, global: &Global) -> Result<()> {
+    let option = match global.engine {
+        Some(_) => "--engine",
+        None => "--part",
+    };
+    match verb {
+        Verb::Bench(_) | Verb::Design(_) | Verb::Reproduce(_) => Ok(()),
+        _ => Err(Failure::request(format!(
+            "{option} is of `weir bench`, `weir design` and `weir reproduce`; this command has no work for several workers"
+        ))),
+    }
+}
+
+/// Has workers do what the command line asks for, and prints the result as the command does without them.
+///
+/// # Errors
+/// The request is wrong, the engine is not there, a worker fails again and again, or the user stopped the work.
+pub fn run(kind: Kind, context: &Context) -> Result<()> {
+    let mut own = context.clone();
+    own.global.engine = None;
+    own.part = Some(Part::NOTHING);
+    let store = own.store_path()?;
+    let words = without_engine(&context.typed);
+    let folder = folder(context, &store, &words)?;
+    for round in 1..=ROUNDS {
+        match again(&own) {
+            Err(Failure::Part) => {}
+            done => {
+                // Its content is in the store now.
+                if done.is_ok() {
+                    let _ = fs::remove_dir_all(&folder);
+                }
+                return done;
+            }
+        }
+        let shares = shares(kind, context, &words, &folder, round)?;
+        let title = format!("round {round} of workers");
+        let mut round = Round {
+            progress: Progress::begin(&title, shares.len(), context.global.quiet),
+            shares,
+            workers: workers(kind, context),
+            folder: &folder,
+            context,
+            done: 0,
+        };
+        let ended = match kind {
+            Kind::Local => local::carry_out(&mut round),
+            Kind::Ray => ray::carry_out(&mut round),
+            Kind::Slurm => slurm::carry_out(&mut round),
+        };
+        let Round {
+            shares, progress, ..
+        } = round;
+        progress.end();
+        merge(&store, &shares)?;
+        merge(&folder.join("all.sqlite"), &shares)?;
+        ended?;
+        if context.stop.requested() {
+            return Err(Failure::Partial(format!(
+                "stopped: what workers measured is kept in {}; the same command goes on",
+                store.display()
+            )));
+        }
+    }
+    own.part = None;
+    let done = again(&own);
+    if done.is_ok() {
+        let _ = fs::remove_dir_all(&folder);
+    }
+    done
+}
+
+/// The verb in this process.
+fn again(context: &Context) -> Result<()> {
+    let words = std::iter::once("weir").chain(context.typed.iter().map(String::as_str));
+    let cli = Cli::try_parse_from(words).map_err(|error| Failure::request(error.to_string()))?;
+    dispatch(cli.verb, context)
+}
+
+fn merge(store: &Path, shares: &[Share]) -> Result<()> {
+    let mut store = Store::open(store)?;
+    for share in shares.iter().filter(|share| share.store.is_file()) {
+        store.merge(&share.store)?;
+    }
+    Ok(())
+}
+
+/// The words of a command line without those that workers get otherwise.
+fn without_engine(typed: &[String]) -> Vec<String> {
+    const WITH_VALUE: [&str; 4] = ["--engine", "--workers", "--shared", "--store"];
+    let mut words = Vec::new();
+    let mut typed = typed.iter();
+    while let Some(word) = typed.next() {
+        let (name, value) = word
+            .split_once('=')
+            .map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+        match (WITH_VALUE.contains(&name), value) {
+            (true, None) => drop(typed.next()),
+            (true, Some(_)) => {}
+            (false, _) if ["-q", "--quiet"].contains(&name) => {}
+            (false, _) => words.push(word.clone()),
+        }
+    }
+    words
+}
+
+/// Where workers keep what they measure: of one command, version and seed.
+fn folder(context: &Context, store: &Path, words: &[String]) -> Result<PathBuf> {
+    let text = format!("{} {}", version(), shell_words::join(words));
+    // FNV-1a (Fowler, Noll, Vo), 64 bits.
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    let beside = || store.parent().unwrap_or(Path::new(".")).to_owned();
+    let above = context.global.shared.clone().unwrap_or_else(beside);
+    let folder = above.join(format!("weir-workers-{hash:016x}"));
+    let made = fs::create_dir_all(&folder).and_then(|()| fs::canonicalize(&folder));
+    made.map_err(|error| {
+        let error = anyhow::Error::new(error);
+        Failure::Request(error.context(format!(
+            "cannot make the folder of workers {}",
+            folder.display()
+        )))
+    })
+}
+
+/// How many workers run at once.
+fn workers(kind: Kind, context: &Context) -> Option<usize> {
+    let asked = context.global.workers.map(usize::from);
+    match kind {
+        Kind::Ray => asked,
+        Kind::Local | Kind::Slurm => asked.or_else(|| Some(processors())),
+    }
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// The parts of a round. A worker that is started again finds what it measured.
+fn shares(
+    kind: Kind,
+    context: &Context,
+    words: &[String],
+    folder: &Path,
+    round: usize,
+) -> Result<Vec<Share>> {
+    let parts = workers(kind, context).map_or(MANY, |workers| workers * PER_WORKER);
+    let program = program()?;
+    let known = folder.join("all.sqlite");
+    let share = |which: usize| {
+        let name = format!("{which}/{parts}");
+        let store = folder.join(format!("round-{round}-part-{which}-of-{parts}.sqlite"));
+        // What all have measured in the rounds before.
+        if round > 1 && known.is_file() && !store.is_file() {
+            copy(&known, &store)?;
+        }
+        let mut command = program.clone();
+        command.extend(words.iter().map(OsString::from));
+        command.extend(
+            ["--quiet", "--part", &name, "--head", &version(), "--store"].map(OsString::from),
+        );
+        command.push(store.clone().into());
+        Ok(Share {
+            name,
+            command,
+            store,
+        })
+    };
+    (1..=parts).map(share).collect()
+}
+
+fn copy(from: &Path, to: &Path) -> Result<()> {
+    // A copy that is cut short has another name.
+    let part = to.with_extension("copy");
+    let done = fs::copy(from, &part).and_then(|_| fs::rename(&part, to));
+    done.map_err(|error| {
+        Failure::Work(anyhow::Error::new(error).context(format!("cannot write {}", to.display())))
+    })
+}
+
+/// What workers run.
+fn program() -> Result<Vec<OsString>> {
+    if let Ok(named) = std::env::var(WORKER) {
+        let words = shell_words::split(&named)
+            .map_err(|error| Failure::request(format!("{WORKER}: {error}")))?;
+        if words.is_empty() {
+            return Err(Failure::request(format!(
+                "{WORKER} is empty; it names the program of workers"
+            )));
+        }
+        return Ok(words.into_iter().map(OsString::from).collect());
+    }
+    let own = std::env::current_exe();
+    let own = own.map_err(|error| {
+        Failure::Work(anyhow::Error::new(error).context("cannot find this program for workers"))
+    })?;
+    Ok(vec![own.into()])
+}
+
+/// The process of a part.
+fn process(share: &Share) -> Command {
+    let mut words = share.command.iter();
+    let mut command = Command::new(words.next().cloned().unwrap_or_default());
+    command.args(words);
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_get_the_words_of_the_head_without_those_of_engines() {
+        let typed = [
+            "design",
+            "--file",
+            "a b.toml",
+            "--engine=ray",
+            "--workers",
+            "3",
+            "-q",
+            "--store",
+            "x",
+            "--seed",
+            "2",
+        ];
+        let words = without_engine(&typed.map(String::from));
+        assert_eq!(words, ["design", "--file", "a b.toml", "--seed", "2"]);
+    }
+
+    #[test]
+    fn a_head_of_another_version_is_refused_with_both() {
+        check_head(None).unwrap();
+        check_head(Some(&version())).unwrap();
+        let refused = check_head(Some("0.0.1, physics 1"))
+            .unwrap_err()
+            .message()
+            .unwrap();
+        assert!(
+            refused.contains("0.0.1, physics 1") && refused.contains(&version()),
+            "{refused}"
+        );
+    }
+}
