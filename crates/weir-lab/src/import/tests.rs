@@ -1,0 +1,3 @@
+//! Laws of the readers, then examples.
+
+use super::*;
