@@ -4,7 +4,10 @@
 use weir_model::published::measured::Traffic;
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::{Found, Hints, ImportError, Left, Origin, Places, UNKNOWN, line, loaded, number, traffic_load, whole};
+use super::{
+    Found, Hints, ImportError, Left, Origin, Places, UNKNOWN, line, loaded, number, traffic_load,
+    whole,
+};
 
 /// Share of reads in the name of a file.
 fn reads_of(file: &str) -> Option<u32> {
@@ -19,7 +22,11 @@ fn cells(line: &str) -> Vec<&str> {
 }
 
 pub(super) fn is(file: &str, text: &str) -> bool {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty()).take(5).peekable();
+    let mut lines = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .take(5)
+        .peekable();
     reads_of(file).is_some()
         && lines.peek().is_some()
         && lines.all(|line| {
@@ -30,7 +37,8 @@ pub(super) fn is(file: &str, text: &str) -> bool {
 
 pub(super) fn read(file: &str, text: &str, hints: &Hints) -> Result<Found, ImportError> {
     let Some(reads) = hints.reads.or_else(|| reads_of(file)) else {
-        let why = "its name does not say the share of reads, as `bwlat_70.txt` does; add --reads 70";
+        let why =
+            "its name does not say the share of reads, as `bwlat_70.txt` does; add --reads 70";
         return Err(whole(file, why));
     };
     let Some(traffic) = Traffic::of_read_percent(reads) else {
@@ -50,7 +58,10 @@ pub(super) fn read(file: &str, text: &str, hints: &Hints) -> Result<Found, Impor
             continue;
         }
         let [mb_s, cycles] = cells[..] else {
-            let why = format!("{} values, but bandwidth and latency are wanted", cells.len());
+            let why = format!(
+                "{} values, but bandwidth and latency are wanted",
+                cells.len()
+            );
             return Err(line(file, at, why));
         };
         let mb_s = number(file, at, "bandwidth (MB/s)", mb_s)?;

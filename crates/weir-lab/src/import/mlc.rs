@@ -174,7 +174,10 @@ impl Reader<'_> {
             };
         } else if line.starts_with("Each iteration took") {
             return self.idle(at, line);
-        } else if line.split_whitespace().eq(["Inject", "Latency", "Bandwidth"]) {
+        } else if line
+            .split_whitespace()
+            .eq(["Inject", "Latency", "Bandwidth"])
+        {
             self.table = Table::Loaded;
         } else if let Some(found) = columns(line) {
             if let Table::Matrix { nodes, .. } = &mut self.table {
@@ -208,7 +211,11 @@ impl Reader<'_> {
         let mut words = words.split_whitespace();
         while let Some(word) = words.next() {
             if let Some(node) = word.strip_prefix("-j") {
-                let text = if node.is_empty() { words.next() } else { Some(node) };
+                let text = if node.is_empty() {
+                    words.next()
+                } else {
+                    Some(node)
+                };
                 self.node = text.and_then(|text| text.parse().ok());
             }
         }
@@ -292,8 +299,7 @@ impl Reader<'_> {
         }
         for (&node, cell) in nodes.iter().zip(cells) {
             if matches!(cell, "-" | "N/A" | "n/a") {
-                self.left
-                    .known("cells of a matrix without a value");
+                self.left.known("cells of a matrix without a value");
                 continue;
             }
             let key = format!("from node {from} to node {node}");
@@ -355,7 +361,10 @@ impl Reader<'_> {
             return Err(line(self.file, at, why));
         };
         let Ok(delay) = delay.parse::<u32>() else {
-            let why = format!("`Inject Delay` is `{}`", weir_model::diagnostic::quote(delay));
+            let why = format!(
+                "`Inject Delay` is `{}`",
+                weir_model::diagnostic::quote(delay)
+            );
             return Err(line(self.file, at, why));
         };
         let ns = number(self.file, at, "Latency (ns)", ns)?;
@@ -367,7 +376,11 @@ impl Reader<'_> {
         let threads = self.command.threads.unwrap_or(UNKNOWN);
         let load = traffic_load(self.command.traffic, &tier, threads, self.command.random);
         let point = loaded(load, Nanos(f64::from(delay)), ns, GbPerSec(mb_s / 1e3));
-        self.push(point, at, &[&format!("inject delay {delay}, which is no time in ns")]);
+        self.push(
+            point,
+            at,
+            &[&format!("inject delay {delay}, which is no time in ns")],
+        );
         Ok(())
     }
 }

@@ -4,6 +4,7 @@
 //! A reader is a file here, a line in [`Kind`], and one in [`read`]. Each figure keeps its file and line; a line that no
 //! reader knows is counted and shown; a value that is none is an error with its place.
 
+pub mod config;
 mod mess;
 mod mlc;
 mod nodes;
@@ -207,10 +208,17 @@ pub fn read(kind: Kind, file: &str, text: &str, hints: &Hints) -> Result<Found, 
             Kind::Mess => "lines of two numbers, bandwidth and latency",
         };
         let left = found.left.warnings().join("; ");
-        let left = if left.is_empty() { left } else { format!(" ({left})") };
+        let left = if left.is_empty() {
+            left
+        } else {
+            format!(" ({left})")
+        };
         return Err(whole(
             file,
-            format!("nothing in it is of {}: wanted are {wanted}{left}", kind.name()),
+            format!(
+                "nothing in it is of {}: wanted are {wanted}{left}",
+                kind.name()
+            ),
         ));
     }
     Ok(found)
@@ -252,7 +260,10 @@ fn number(file: &str, at: usize, key: &str, text: &str) -> Result<f64, ImportErr
     let number: Option<f64> = text.trim().parse().ok();
     let number = number.filter(|n| n.is_finite() && *n > 0.0 && *n < 1e12);
     number.ok_or_else(|| {
-        let why = format!("`{key}` is `{}`, but a positive number is wanted", quote(text));
+        let why = format!(
+            "`{key}` is `{}`, but a positive number is wanted",
+            quote(text)
+        );
         line(file, at, why)
     })
 }

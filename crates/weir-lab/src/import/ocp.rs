@@ -50,9 +50,16 @@ fn is_head(cells: &[&str]) -> bool {
 pub(super) fn is(text: &str) -> bool {
     let json = || serde_json::from_str::<Value>(text).ok();
     if text.trim_start().starts_with('{') {
-        return text.contains("\"parser_version\"") && json().is_some_and(|v| v["benchmark"].is_string());
+        return text.contains("\"parser_version\"")
+            && json().is_some_and(|v| v["benchmark"].is_string());
     }
-    let head: Vec<&str> = text.lines().next().unwrap_or_default().split(',').map(str::trim).collect();
+    let head: Vec<&str> = text
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .collect();
     is_head(&head)
 }
 
@@ -66,7 +73,8 @@ struct Row {
 impl Row {
     fn get(&self, key: &str) -> Option<&str> {
         let cell = self.cells.iter().find(|(name, _)| name == key);
-        cell.map(|(_, text)| text.as_str()).filter(|text| !text.is_empty())
+        cell.map(|(_, text)| text.as_str())
+            .filter(|text| !text.is_empty())
     }
 
     fn first(&self, keys: &[&str]) -> Option<&str> {
@@ -74,10 +82,16 @@ impl Row {
     }
 
     fn whole_number(&self, file: &str, key: &str) -> Result<Option<u32>, ImportError> {
-        let parsed = self.get(key).map(|text| text.parse::<u32>().map_err(|_| text));
+        let parsed = self
+            .get(key)
+            .map(|text| text.parse::<u32>().map_err(|_| text));
         parsed.transpose().map_err(|text| {
             let text = weir_model::diagnostic::quote(text);
-            line(file, self.at, format!("`{key}` is `{text}`, but a whole number is wanted"))
+            line(
+                file,
+                self.at,
+                format!("`{key}` is `{text}`, but a whole number is wanted"),
+            )
         })
     }
 }
@@ -117,7 +131,10 @@ fn rows_of_csv(file: &str, text: &str) -> Result<Vec<Row>, ImportError> {
         .collect();
     let mut rows = Vec::new();
     for (at, text) in lines.filter(|(_, text)| !text.trim().is_empty()) {
-        let cells: Vec<String> = text.split(',').map(|c| c.trim().trim_matches('"').to_owned()).collect();
+        let cells: Vec<String> = text
+            .split(',')
+            .map(|c| c.trim().trim_matches('"').to_owned())
+            .collect();
         if cells.len() != head.len() {
             let why = format!("{} values, but {} columns", cells.len(), head.len());
             return Err(line(file, at + 1, why));
@@ -153,7 +170,9 @@ fn rows_of_json(file: &str, text: &str) -> Result<Vec<Row>, ImportError> {
             rows.push(Row {
                 place: format!("{list}[{n}]"),
                 at: 1,
-                cells: cells.map(|(key, value)| (named(key), plain(value))).collect(),
+                cells: cells
+                    .map(|(key, value)| (named(key), plain(value)))
+                    .collect(),
             });
         }
     }
@@ -164,10 +183,22 @@ fn rows_of_json(file: &str, text: &str) -> Result<Vec<Row>, ImportError> {
 fn traffic(name: &str) -> Option<Traffic> {
     Some(match name {
         "R" | "READ" => Traffic::READS,
-        "WRITE_NT" => Traffic { op: Op::NtSt, mix: None },
-        "2READ_1WRITE_NT" => Traffic { op: Op::NtSt, mix: Some((2, 1)) },
-        "1READ_1WRITE" => Traffic { op: Op::St, mix: None },
-        "2READ_1WRITE" => Traffic { op: Op::St, mix: Some((1, 1)) },
+        "WRITE_NT" => Traffic {
+            op: Op::NtSt,
+            mix: None,
+        },
+        "2READ_1WRITE_NT" => Traffic {
+            op: Op::NtSt,
+            mix: Some((2, 1)),
+        },
+        "1READ_1WRITE" => Traffic {
+            op: Op::St,
+            mix: None,
+        },
+        "2READ_1WRITE" => Traffic {
+            op: Op::St,
+            mix: Some((1, 1)),
+        },
         other => Traffic::of_mlc(other.strip_prefix('W')?.parse().ok()?)?,
     })
 }
@@ -189,7 +220,9 @@ fn of_row(
     let tier = match (row.get("DRAM:CXL Ratio"), node) {
         (Some("100:0"), Some(0)) => places.tier(0),
         // The script names the second node that it tests CXL.
-        (Some("0:100"), Some(node)) if places.tier(node) == TierName::named(format!("node{node}")) => {
+        (Some("0:100"), Some(node))
+            if places.tier(node) == TierName::named(format!("node{node}")) =>
+        {
             TierName::cxl(0)
         }
         (_, Some(node)) => places.tier(node),
@@ -204,9 +237,13 @@ fn of_row(
     };
     let ns = row.first(&["Latency (ns)", "Latency(ns)"]);
     let ns = ns.filter(|text| text.parse() != Ok(0.0));
-    let ns = ns.map(|text| number(file, row.at, "Latency (ns)", text)).transpose()?;
+    let ns = ns
+        .map(|text| number(file, row.at, "Latency (ns)", text))
+        .transpose()?;
     let mb_s = row.first(&["Bandwidth (MiB/s)", "Bandwidth(MB/s)"]);
-    let mb_s = mb_s.map(|text| number(file, row.at, "Bandwidth", text)).transpose()?;
+    let mb_s = mb_s
+        .map(|text| number(file, row.at, "Bandwidth", text))
+        .transpose()?;
     let Some(name) = row.first(&["Traffic Type", "IO Pattern"]) else {
         let order = row.get("Pattern").map(|p| format!("lines in {p} order"));
         return Ok(ns.map_or_else(Vec::new, |ns| {
@@ -220,9 +257,13 @@ fn of_row(
         return Ok(Vec::new());
     };
     // The script counts cores from its first one, which is 0.
-    let cores = row.whole_number(file, "Num of Cores")?.map(|last| last.saturating_add(1));
+    let cores = row
+        .whole_number(file, "Num of Cores")?
+        .map(|last| last.saturating_add(1));
     let threads = hints.threads.or(cores).unwrap_or(UNKNOWN);
-    let random = row.get("Access Pattern").is_some_and(|order| order.starts_with('r'));
+    let random = row
+        .get("Access Pattern")
+        .is_some_and(|order| order.starts_with('r'));
     let load = traffic_load(traffic, &tier, threads, random);
     let drawn = GbPerSec(mb_s / 1e3);
     let mut points = vec![bandwidth("bandwidth", load.clone(), drawn)];
@@ -244,7 +285,9 @@ fn of_stream(
     };
     let node = match row.get("Direction") {
         None => Some(0),
-        Some(direction) => direction.split_once("->").and_then(|(_, to)| to.parse().ok()),
+        Some(direction) => direction
+            .split_once("->")
+            .and_then(|(_, to)| to.parse().ok()),
     };
     let Some(node) = node else {
         left.known("STREAM over several nodes");

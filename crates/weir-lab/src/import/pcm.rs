@@ -18,7 +18,15 @@ const GB_S: [&str; 6] = [
 ];
 /// Columns in MB/s whose names do not say it.
 const MB_S: [&str; 9] = [
-    "LMB", "RMB", "Read", "Write", "Memory", "DRAMRead", "DRAMWrite", "PMMREAD", "PMMWrite",
+    "LMB",
+    "RMB",
+    "Read",
+    "Write",
+    "Memory",
+    "DRAMRead",
+    "DRAMWrite",
+    "PMMREAD",
+    "PMMWrite",
 ];
 
 pub(super) fn is(text: &str) -> bool {
@@ -58,7 +66,8 @@ impl Column {
             text[..end.unwrap_or(text.len())].parse().ok()
         };
         let socket = (of.starts_with("SKT") || of.starts_with("Socket")).then(|| digits(of));
-        let channel = (plain.starts_with("Ch") || plain.starts_with("EDC_Ch")).then(|| digits(plain));
+        let channel =
+            (plain.starts_with("Ch") || plain.starts_with("EDC_Ch")).then(|| digits(plain));
         let channel = channel.flatten();
         let is_mb = name.contains("(MB/s)")
             || MB_S.contains(&plain)
@@ -146,7 +155,10 @@ pub(super) fn read(file: &str, text: &str) -> Result<Found, ImportError> {
             });
         }
     }
-    let first = readings.iter().filter_map(|r| r.at_s).fold(f64::MAX, f64::min);
+    let first = readings
+        .iter()
+        .filter_map(|r| r.at_s)
+        .fold(f64::MAX, f64::min);
     for reading in &mut readings {
         reading.at_s = reading.at_s.map(|at| ((at - first) * 1e3).round() / 1e3);
     }
@@ -166,7 +178,8 @@ pub(super) fn read(file: &str, text: &str) -> Result<Found, ImportError> {
 fn seconds(date: &str, time: &str) -> Option<f64> {
     let mut parts = date.split('-').map(|part| part.parse::<i64>().ok());
     let (year, month, day) = (parts.next()??, parts.next()??, parts.next()??);
-    let real = (1970..10_000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
+    let real =
+        (1970..10_000).contains(&year) && (1..=12).contains(&month) && (1..=31).contains(&day);
     let mut parts = time.split(':');
     let hours: f64 = parts.next()?.parse().ok()?;
     let minutes: f64 = parts.next()?.parse().ok()?;
@@ -176,7 +189,11 @@ fn seconds(date: &str, time: &str) -> Option<f64> {
         return None;
     }
     // Days by the civil calendar, years beginning in March.
-    let (y, m) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+    let (y, m) = if month > 2 {
+        (year, month - 3)
+    } else {
+        (year - 1, month + 9)
+    };
     let days = 365 * y + y / 4 - y / 100 + y / 400 + (153 * m + 2) / 5 + day;
     Some(days as f64 * 86_400.0 + day_time)
 }

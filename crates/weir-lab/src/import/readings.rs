@@ -91,7 +91,9 @@ impl Outcome for Readings {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let tool = self.sources.first().map_or("", |s| s.tool.as_str());
         let traffic = self.mean("System", "Read").or(self.mean("System", "READ"));
-        let written = self.mean("System", "Write").or(self.mean("System", "WRITE"));
+        let written = self
+            .mean("System", "Write")
+            .or(self.mean("System", "WRITE"));
         let missing = self.readings.iter().filter(|r| r.value.is_none()).count();
         let without = match missing {
             0 => String::new(),
