@@ -260,7 +260,7 @@ impl Reader<'_> {
                 latency,
                 random,
                 nodes,
-            } if !nodes.is_empty() && row(line).is_some() => {
+            } if !nodes.is_empty() && line.starts_with(|c: char| c.is_ascii_digit()) => {
                 self.matrix(at, line, latency, random, &nodes)
             }
             Table::Peak(what) if line.contains(':') => self.peak(at, line, what),
@@ -286,8 +286,12 @@ impl Reader<'_> {
         is_random: bool,
         nodes: &[u32],
     ) -> Result<(), ImportError> {
-        let Some((from, cells)) = row(text) else {
-            return Ok(());
+        let mut words = text.split_whitespace();
+        let from = words.next().unwrap_or_default();
+        let cells: Vec<&str> = words.collect();
+        let Ok(from) = from.parse::<u32>() else {
+            let why = format!("`{}` is no node", weir_model::diagnostic::quote(from));
+            return Err(line(self.file, at, why));
         };
         if cells.len() != nodes.len() {
             let why = format!(

@@ -99,8 +99,10 @@ impl Left {
     fn line(&mut self, file: &str, number: usize, text: &str) {
         self.lines += 1;
         if self.first.len() < Self::SHOWN {
-            self.first
-                .push(format!("{file}:{number}: {}", quote(text.trim())));
+            self.first.push(format!(
+                "{file}:{number}: {}",
+                quote(&text.trim().replace('\t', " "))
+            ));
         }
     }
 
@@ -262,7 +264,7 @@ fn number(file: &str, at: usize, key: &str, text: &str) -> Result<f64, ImportErr
     number.ok_or_else(|| {
         let why = format!(
             "`{key}` is `{}`, but a positive number is wanted",
-            quote(text)
+            quote(text.trim())
         );
         line(file, at, why)
     })

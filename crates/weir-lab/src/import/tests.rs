@@ -176,8 +176,8 @@ fn mlc_gives_what_our_benches_measure() {
     assert_eq!(at("node2", 1).ns.unwrap().mean, Nanos(402.5));
     let peaks = of("bandwidth");
     // 3:1 counts four lines at the memory for three that the program touches.
-    let (read, mixed) = (peaks[0].gbps.unwrap(), peaks[1].gbps.unwrap());
-    assert_eq!(read, GbPerSec(400.0));
+    let (reads, mixed) = (peaks[0].gbps.unwrap(), peaks[1].gbps.unwrap());
+    assert_eq!(reads, GbPerSec(400.0));
     assert!((mixed.get() - 300.0).abs() < 1e-9, "{mixed}");
     assert_eq!(peaks[0].tier.as_str(), "local");
     let loaded = of("loaded");

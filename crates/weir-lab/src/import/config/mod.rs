@@ -130,6 +130,21 @@ impl Memory {
             let low = GbPerSec(now.get() * 0.5).min(scaled);
             draft.set(key, rate(scaled), assumed(rate(low), rate(now), &why));
         }
+        // The other socket's memory is the same DRAM behind a link.
+        let of = |key: &str| {
+            draft
+                .get(key)
+                .and_then(|text| text.parse::<GbPerSec>().ok())
+        };
+        if let Some(limit) = of("dram.read").filter(|limit| of("remote.read") > Some(*limit)) {
+            let why = format!("that of {} is more than this DRAM delivers", base.host.name);
+            let low = GbPerSec(limit.get() * 0.5);
+            draft.set(
+                "remote.read",
+                rate(limit),
+                assumed(rate(low), rate(limit), &why),
+            );
+        }
         if let Some(idle) = draft.get("dram.idle").map(str::to_owned)
             && let Ok(ns) = idle.parse::<weir_model::units::Nanos>()
         {

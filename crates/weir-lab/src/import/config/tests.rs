@@ -161,9 +161,9 @@ fn what_the_model_has_not_is_refused_with_its_place() {
         ),
         (
             INI,
-            "tCK=833\ntCL",
-            "tCK=fast\ntCL",
-            "r:20: `system.mem_ctrls0.dram.tCK` is `fast`",
+            "tCK=833",
+            "tCK=fast",
+            "r:19: `system.mem_ctrls0.dram.tCK` is `fast`",
         ),
         (
             INI,
