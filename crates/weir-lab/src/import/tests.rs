@@ -280,7 +280,7 @@ fn a_value_that_is_none_is_refused_with_file_line_and_key() {
             "mlc.txt:6: node 0 has 2 values, but the matrix has 3 nodes",
         ),
         (0, "400000.0", "-3", "mlc.txt:14: `all reads` is `-3`"),
-        (0, "\t398000.0", "", "is not a row of inject delay"),
+        (0, " 398000.0", "", "is not a row of inject delay"),
         (4, "161500.0", "fast", "stream.txt:24: `Triad` is `fast`"),
         (5, "6716", "x", "output.csv:2: `x` is no bandwidth"),
         (
