@@ -45,7 +45,7 @@ fn mlc_becomes_a_run_that_is_shown_compared_reported_and_a_baseline() {
         .run("runs import slower.txt --tier 2=cxl0 --machine other")
         .expect(0);
     let compared = place.run("runs compare 1 2 --format json").expect(0).json();
-    assert_eq!(compared["a"]["machine"], "mlc");
+    assert_eq!(compared["comparisons"][0]["a"]["machine"], "mlc");
     place.run("report 1 -o page.html").expect(0);
     let asked = "accept --on emr2s+cxl-a --quick --baseline 2 --format json";
     let document = place.run(asked).expect(4).json();

@@ -157,7 +157,8 @@ impl Accept {
 pub fn figures_of(points: &[Point]) -> Vec<Figure> {
     let plain = |point: &&Point| {
         let known = ["latency", "nodes", "bandwidth"].contains(&point.experiment.as_str());
-        known && point.socket == 0 && point.beside.is_none() && point.read_share.is_none()
+        let own = point.tier.as_str() != crate::import::nodes::OWN;
+        known && own && point.socket == 0 && point.beside.is_none() && point.read_share.is_none()
     };
     let points: Vec<Point> = points.iter().filter(plain).cloned().collect();
     let mut tiers: Vec<TierName> = points.iter().map(|point| point.tier.clone()).collect();

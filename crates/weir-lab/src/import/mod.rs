@@ -7,7 +7,7 @@
 pub mod config;
 mod mess;
 mod mlc;
-mod nodes;
+pub(crate) mod nodes;
 mod ocp;
 mod pcm;
 mod perf;

@@ -6,7 +6,7 @@ use weir_model::units::Bytes;
 use super::Hints;
 
 /// What the figures of cores that use the memory of their own node are of, where there are several nodes.
-const OWN: &str = "local";
+pub(crate) const OWN: &str = "local";
 
 /// The tiers of nodes, as the user says them or as a matrix suggests them.
 #[derive(Debug, Clone, Default)]
