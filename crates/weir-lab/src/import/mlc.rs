@@ -113,11 +113,12 @@ fn rows_of(text: &str) -> impl Iterator<Item = (usize, u32)> {
 fn columns(line: &str) -> Option<Vec<u32>> {
     let mut words = line.split_whitespace();
     let first = words.next()?.to_ascii_lowercase();
-    let words = match first.as_str() {
-        "numa" | "memory" => words.skip(1),
-        "socket" => words.skip(0),
+    match first.as_str() {
+        // `Numa node`, or `Socket` of earlier versions.
+        "numa" | "memory" => drop(words.next()),
+        "socket" => {}
         _ => return None,
-    };
+    }
     let nodes: Option<Vec<u32>> = words.map(|w| w.parse().ok()).collect();
     nodes.filter(|nodes| !nodes.is_empty())
 }

@@ -59,7 +59,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         .map_err(|mistakes| Failure::request(mistakes.to_string()))?;
     files::write(&args.output, text)?;
     context.note(&format!(
-        "{output} is written with {} x {} of {}; {} values have no key and are listed in it",
+        "{output} is written with {} x {} of {}; values without a key, listed in it: {}",
         memory.channels.0,
         memory.media.0.name(),
         memory.tool,
