@@ -23,7 +23,7 @@ use crate::{embed, files};
 /// The verb of runs whose rows are no figures of benches. The others have that of their tool: `import mlc`.
 pub const VERB: &str = "runs import";
 /// Files are at most so long.
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 16 << 20;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

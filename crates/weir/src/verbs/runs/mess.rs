@@ -16,6 +16,14 @@ use crate::store::StoredRun;
 /// It has none, or several files and no folder for them, or one cannot be written.
 pub fn write(run: &StoredRun, output: Option<&Path>) -> Result<()> {
     let document = super::bench_document(run)?;
+    let loads = || {
+        document
+            .points
+            .iter()
+            .filter_map(|point| point.beside.as_ref())
+    };
+    let first = loads().next().map(|load| load.threads);
+    let several = loads().any(|load| Some(load.threads) != first);
     let mut curves: BTreeMap<String, Vec<(f64, f64)>> = BTreeMap::new();
     for point in &document.points {
         let Some(beside) = (point.beside.as_ref())
@@ -25,11 +33,12 @@ pub fn write(run: &StoredRun, output: Option<&Path>) -> Result<()> {
         };
         if let (Some(ns), Some(traffic)) = (&point.ns, beside.traffic_gbps) {
             let percent = (beside.read_share * 100.0).round();
-            let mut name = format!("{}-bwlat_{percent}.txt", point.tier);
+            // Temporal stores make half of the lines reads, or more; other stores of such a share have a curve of their own.
+            let posted = beside.op.is_posted() && percent >= 50.0;
+            let nt = if posted { "-nt" } else { "" };
+            let mut name = format!("{}{nt}-bwlat_{percent}.txt", point.tier);
             // One curve is of one number of threads.
-            if document.points.iter().any(|other| {
-                (other.beside.as_ref()).is_some_and(|load| load.threads != beside.threads)
-            }) {
+            if several {
                 name = format!("{}x{name}", beside.threads);
             }
             let curve = curves.entry(name).or_default();
