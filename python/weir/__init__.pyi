@@ -142,6 +142,9 @@ class _platforms:
     def fit(self, *from_: Values, output: Optional[Value] = None, base: Optional[Value] = None, set: Optional[Values] = None, tier: Optional[Values] = None, threads: Optional[Value] = None, traffic: Optional[Value] = None, clock: Optional[Value] = None, quick: bool = False, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Run:
         """Make the file of a machine from what was measured on it"""
         ...
+    def import_(self, config: Optional[Value] = None, *, base: Optional[Value] = None, output: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
+        """Make a file with the memory of a configuration of Ramulator 2 or gem5"""
+        ...
 
 platforms: _platforms
 
@@ -454,11 +457,14 @@ class _runs:
     def resume(self, run: Optional[Value] = None, *, storage: Optional[Value] = None, write_device: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
         """Measure what a run that was stopped still lacks"""
         ...
-    def export(self, *runs: Values, as_: Optional[Literal['json', 'csv', 'parquet', 'record', 'streamer']] = None, frame: Optional[Value] = None, output: Optional[Value] = None, samples: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
+    def export(self, *runs: Values, as_: Optional[Literal['json', 'csv', 'parquet', 'record', 'streamer', 'mess']] = None, frame: Optional[Value] = None, output: Optional[Value] = None, samples: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
         """Write runs to a file, or to standard output: JSON, CSV, Parquet"""
         ...
     def merge(self, *stores: Values, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Any:
         """Add the runs of other stores to this one"""
+        ...
+    def import_(self, *files: Values, as_: Optional[Value] = None, tier: Optional[Values] = None, threads: Optional[Value] = None, traffic: Optional[Value] = None, clock: Optional[Value] = None, reads: Optional[Value] = None, cpu: Optional[Value] = None, machine: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, quiet: bool = False) -> Run:
+        """Make a run of what another tool wrote: MLC, perf stat, PCM, STREAM, STREAMer, OCP CMS, Mess"""
         ...
 
 runs: _runs

@@ -29,6 +29,7 @@ impl Curve {
         points
             .iter()
             .filter(|p| p.experiment == "bandwidth" && p.prefetch == prefetch)
+            .filter(|p| p.read_share.is_none() && p.threads > 0)
             .filter(|p| p.tier == *tier && p.op == op)
             .filter_map(|p| Some((p.threads, p.gbps?.get())))
             .collect()

@@ -59,7 +59,7 @@ pub fn failed(spec: &PointSpec, error: impl ToString) -> Point {
     }
 }
 
-fn unmeasured(spec: &PointSpec) -> Point {
+pub(crate) fn unmeasured(spec: &PointSpec) -> Point {
     let mut point = without_case(spec);
     point.case = point_study(&spec.experiment).and_then(|study| (study.case)(&point));
     point

@@ -31,6 +31,7 @@ mod error;
 pub mod figure;
 pub mod fit;
 pub mod grouped;
+pub mod import;
 pub mod interplay;
 pub mod lab;
 pub mod levels;

@@ -23,6 +23,7 @@ use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::Sharing;
 use weir_lab::disaggregated::Disaggregation;
 use weir_lab::fit::Fitted;
+use weir_lab::import::Readings;
 use weir_lab::interplay::{Matrix, ProgramTable};
 use weir_lab::levels::ByLevel;
 use weir_lab::offload::Offloaded;
@@ -483,6 +484,7 @@ macro_rules! kinds {
 kinds! {
     BenchDocument => "weir bench",
     MergeDocument => "weir runs merge",
+    Of<Readings> => "weir runs import, of counters and values over time",
     Of<Acceptance> => "weir accept",
     Of<Matrix> => "weir interplay",
     Of<ProgramTable> => "weir interplay, with a program among the tenants",

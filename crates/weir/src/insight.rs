@@ -22,6 +22,7 @@ use crate::files;
 use crate::machine::Chosen;
 use crate::progress::Progress;
 use crate::verbs::report::quoted;
+use crate::verbs::runs;
 
 impl From<InsightError> for Failure {
     fn from(error: InsightError) -> Self {
@@ -33,11 +34,14 @@ impl From<InsightError> for Failure {
     }
 }
 
-/// Counters from a file that `perf stat` or Weir wrote.
+/// Counters from a file that `perf stat` or Weir wrote, or from an imported run where a run's number is named.
 ///
 /// # Errors
 /// It cannot be read, or is none.
-pub fn counters(path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
+pub fn counters(context: &Context, path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
+    if let Some(kept) = runs::counters(context, path)? {
+        return Ok(kept);
+    }
     let options = ReadOptions {
         cpu: cpu.map(str::to_owned),
         cgroup: None,

@@ -17,6 +17,7 @@ use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::{Share, Sharing};
 use weir_lab::disaggregated::{Disaggregated, Disaggregation};
 use weir_lab::fit::{Fit, Fitted};
+use weir_lab::import::Readings;
 use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
 use weir_lab::levels::{ByLevel, Levels};
 use weir_lab::offload::{Offload, Offloaded};
@@ -63,6 +64,7 @@ use crate::output::{print, print_text, seconds, to_json, wrap};
 use crate::render::{self, csv};
 use crate::store::{RunId, StoredRun, understood};
 use crate::verbs::bench::dax;
+use crate::verbs::runs;
 use crate::verbs::tier::{self, Tiered};
 use crate::verbs::workload;
 use crate::verbs::{persist, plan};
@@ -140,6 +142,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<PersistCheck>(persist::CHECK),
     Reader::of::<AppDirect>(dax::VERB),
     Reader::of::<Acceptance>(Accept::VERB),
+    Reader::of::<Readings>(runs::IMPORT),
     Reader::of::<Points>(Planned::VERB),
 ];
 

@@ -14,6 +14,7 @@ mod explain_host;
 mod fit;
 mod fuzz;
 mod hosts;
+mod import;
 mod insight;
 mod interplay;
 mod json_docs;

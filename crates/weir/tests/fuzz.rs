@@ -86,6 +86,26 @@ fn counter_file() {
 }
 
 #[test]
+fn files_of_other_tools() {
+    use weir_lab::import::{Hints, Kind, read};
+    let folder = "crates/weir-lab/src/import/samples";
+    let mut all = ["csv", "json", "txt"]
+        .map(|kind| files(folder, kind))
+        .concat();
+    all.push("31683.5\t308.5\n16000.25\t240.75\n".to_owned());
+    let hints = Hints {
+        clock: Some(Gigahertz(2.0)),
+        reads: Some(70),
+        ..Hints::default()
+    };
+    fuzz("files_of_other_tools", &all, |text| {
+        for kind in Kind::ALL {
+            explained(read(kind, "fuzz.txt", text, &hints));
+        }
+    });
+}
+
+#[test]
 fn steer_configuration() {
     let machine =
         "kind = \"steer-machine\"\n[machine]\nfast = \"110 ns\"\nslow = \"400 ns\"\n".to_owned();

@@ -153,6 +153,20 @@ impl Accept {
     }
 }
 
+/// The figures that a run of benches has of each tier, from the first socket, so that a machine can be held against it.
+pub fn figures_of(points: &[Point]) -> Vec<Figure> {
+    let plain = |point: &&Point| {
+        let known = ["latency", "nodes", "bandwidth"].contains(&point.experiment.as_str());
+        let own = point.tier.as_str() != crate::import::nodes::OWN;
+        known && own && point.socket == 0 && point.beside.is_none() && point.read_share.is_none()
+    };
+    let points: Vec<Point> = points.iter().filter(plain).cloned().collect();
+    let mut tiers: Vec<TierName> = points.iter().map(|point| point.tier.clone()).collect();
+    tiers.sort();
+    tiers.dedup();
+    figures(&Topology::default(), &tiers, &points)
+}
+
 /// What was measured of each tier: its best bandwidth by any number of threads.
 fn figures(topology: &Topology, tiers: &[TierName], points: &[Point]) -> Vec<Figure> {
     let mut all = Vec::new();

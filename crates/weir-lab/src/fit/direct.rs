@@ -46,10 +46,18 @@ impl Single {
         if !alone || point.socket != 0 || point.error.is_some() {
             return None;
         }
-        let threads = point.threads;
+        // As of a log that does not say how many there were, there was more than one.
+        let threads = match point.threads {
+            0 => u32::MAX,
+            threads => threads,
+        };
         let (what, value) = match (point.experiment.as_str(), point.op) {
             ("loaded", Op::Ld) => (What::Idle, point.ns?.mean.get()),
-            ("bandwidth", op) if point.prefetch && point.pattern == Pattern::Sequential.name() => {
+            ("bandwidth", op)
+                if point.prefetch
+                    && point.read_share.is_none()
+                    && point.pattern == Pattern::Sequential.name() =>
+            {
                 let what = match op {
                     Op::Ld => What::Loads(threads),
                     Op::St => What::Stores(threads),

@@ -82,7 +82,8 @@ impl Evidence {
                 half: point.ci95.map(Nanos),
                 used: false,
             };
-            self.add(&point.tier, Some(beside.threads), traffic, [loaded]);
+            let threads = Some(beside.threads).filter(|&threads| threads > 0);
+            self.add(&point.tier, threads, traffic, [loaded]);
         }
     }
 

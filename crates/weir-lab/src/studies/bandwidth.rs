@@ -10,6 +10,7 @@ use weir_model::document::Point;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
+use super::loaded::Mix;
 use super::read_limits;
 use crate::curve::Curve;
 use crate::plan::{
@@ -17,7 +18,7 @@ use crate::plan::{
 };
 use crate::study::{About, PointStudy};
 use crate::verdict::{ALIKE, are_apart, best, with_interval};
-use crate::view::{Axis, Medium, View};
+use crate::view::{Axis, Medium, Only, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
 const NAME: &str = "bandwidth";
@@ -104,6 +105,10 @@ impl PointStudy for Bandwidth {
         self.ops.clone()
     }
 
+    fn case(point: &Point) -> Option<String> {
+        Some(Mix::named(point.op, point.read_share?))
+    }
+
     fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict> {
         let mut all = Vec::new();
         for tier in topology.tiers.iter().map(|t| &t.name) {
@@ -126,8 +131,18 @@ impl PointStudy for Bandwidth {
                 "gbps",
             )
             .each(&["tier", "prefetch"])
+            .only(Only::Lacks("read_share"))
             .with_limits()
             .on(Medium::Text),
+            View::grid(
+                "points",
+                "Bandwidth of {tier} by mix of reads and writes",
+                "case",
+                &["op"],
+                "gbps",
+            )
+            .each(&["tier"])
+            .only(Only::Has("read_share")),
             View::lines(
                 "points",
                 "Bandwidth of {tier} by threads",
@@ -135,6 +150,7 @@ impl PointStudy for Bandwidth {
                 ("gbps", "bandwidth [GB/s]"),
                 &["op", "prefetch"],
             )
+            .only(Only::Lacks("read_share"))
             .each(&["tier"])
             .axes(Axis::Counts, Axis::Linear)
             .limits(read_limits(about.topology, false)),
@@ -249,6 +265,8 @@ pub(super) fn of_curve<'p>(
 ) -> impl Iterator<Item = &'p Point> {
     (points.iter())
         .filter(|p| p.experiment == NAME)
+        // Mixes and figures of other tools that do not say their threads make no curve.
+        .filter(|p| p.read_share.is_none() && p.threads > 0)
         .filter(move |p| (&p.tier, p.op, p.prefetch) == (tier, op, prefetch))
 }
 

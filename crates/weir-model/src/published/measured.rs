@@ -59,7 +59,7 @@ impl Traffic {
 
     /// Loads and stores that make `percent` of the lines on the memory interface reads: temporal stores for at
     /// least one half, non-temporal ones for less, which temporal ones cannot make.
-    fn of_read_percent(percent: u32) -> Option<Self> {
+    pub fn of_read_percent(percent: u32) -> Option<Self> {
         let (op, loaded, stored) = match percent {
             100 => (Op::Ld, 0, 0),
             50..100 => (Op::St, 2 * percent - 100, 100 - percent),

@@ -94,8 +94,11 @@ fn keep(curves: &mut Vec<Curve>, now: &mut Curve, name: &str, said: MlcOptions) 
     }
 }
 
-/// `-W5 -k1-8 -r`: traffic, cores of the loading threads, random lines.
-fn command(words: &str, curve: &mut Curve, said: MlcOptions) -> Result<(), String> {
+/// Takes from the command line of an output (`-W5 -k1-8 -r`) traffic, cores of the loading threads, and random lines.
+///
+/// # Errors
+/// What is wrong with an option, in words.
+pub fn command(words: &str, curve: &mut Curve, said: MlcOptions) -> Result<(), String> {
     let mut words = words.split_whitespace().peekable();
     while let Some(word) = words.next() {
         // A value follows its letter at once, or as the next word.
@@ -129,7 +132,7 @@ fn command(words: &str, curve: &mut Curve, said: MlcOptions) -> Result<(), Strin
 }
 
 /// How many cores `1-8,16` names.
-fn cores_of(list: &str) -> Option<u32> {
+pub fn cores_of(list: &str) -> Option<u32> {
     list.split(',').try_fold(0_u32, |sum, part| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (u32, u32) = (first.parse().ok()?, last.parse().ok()?);

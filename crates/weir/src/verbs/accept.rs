@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use weir_lab::accept::{Accept, Acceptance, Before, Expected, Firmware, Like};
+use weir_lab::accept::{Accept, Acceptance, Before, Expected, Firmware, Like, figures_of};
 use weir_linux::topology::HostView;
+use weir_model::document::BenchDocument;
 use weir_model::machine::MachineKind;
 use weir_model::toml::MOST_BYTES;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 
-use super::runs::load;
+use super::runs::{bench_document, load};
 use crate::context::Context;
 use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
@@ -52,7 +53,7 @@ pub struct Args {
     /// What is expected [default: what the firmware says].
     #[arg(long, value_name = "FILE")]
     against: Option<PathBuf>,
-    /// An earlier run of this command, which no figure may be worse than.
+    /// An earlier run of this command, of benches or of MLC as imported, which no figure may be worse than.
     #[arg(long, value_name = "RUN")]
     baseline: Option<String>,
     /// By how much a figure may be worse than in that run, in percent.
@@ -190,9 +191,10 @@ fn before(name: &str, args: &Args, context: &Context, chosen: &Chosen) -> Result
     let store = Store::open_existing(&path)?;
     let run = load(store.as_ref(), &path, name)?;
     let summary = &run.summary;
-    if summary.verb != VERB {
+    let of_bench = run.schema() == BenchDocument::SCHEMA;
+    if summary.verb != VERB && !of_bench {
         return Err(Failure::request(format!(
-            "run {} is of `{}`; name a run of `weir {VERB}` with --baseline",
+            "run {} is of `{}`; name a run of `weir {VERB}`, of benches or of `weir runs import mlc.txt` with --baseline",
             summary.id, summary.verb
         )));
     }
@@ -206,9 +208,19 @@ fn before(name: &str, args: &Args, context: &Context, chosen: &Chosen) -> Result
         true => String::new(),
         false => format!(" of {}", summary.machine),
     };
+    let figures = match of_bench {
+        true => figures_of(&bench_document(&run)?.points),
+        false => document::<Acceptance>(&run)?.output.figures,
+    };
+    if figures.iter().all(|figure| figure.value.is_none()) {
+        return Err(Failure::request(format!(
+            "run {} has no idle latency and no bandwidth of loads or non-temporal stores",
+            summary.id
+        )));
+    }
     Ok(Before {
         run: format!("run {}{of}", summary.id),
-        figures: document::<Acceptance>(&run)?.output.figures,
+        figures,
         worse: args.worse / 100.0,
     })
 }

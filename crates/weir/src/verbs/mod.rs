@@ -11,6 +11,7 @@ pub mod explain;
 pub mod fit;
 pub mod interplay;
 pub mod man;
+pub mod memory_config;
 mod moved;
 pub mod namespace;
 pub mod parties;

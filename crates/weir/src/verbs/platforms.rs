@@ -12,7 +12,7 @@ use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;
 use crate::output::{Column, Table, print, to_csv, to_json};
-use crate::verbs::{check_files, fit};
+use crate::verbs::{check_files, fit, memory_config};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -21,7 +21,8 @@ Examples:
   weir platforms list
   weir platforms show emr2s+cxl-a
   weir platforms check my-device.toml
-  weir platforms fit last -o my-server.toml")]
+  weir platforms fit last -o my-server.toml
+  weir platforms import ramulator.yaml --base skx2s -o ours.toml")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -47,6 +48,8 @@ enum What {
     },
     /// Make the file of a machine from what was measured on it.
     Fit(Box<fit::Args>),
+    /// Make a file with the memory of a configuration of Ramulator 2 or gem5.
+    Import(memory_config::Args),
 }
 
 /// Lists, shows, checks or fits.
@@ -59,6 +62,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Show { platform } => show(platform, context.global.format),
         What::Check { files } => check_files(files, context.global.format, &name_in),
         What::Fit(args) => fit::run(args, context),
+        What::Import(args) => memory_config::run(args, context),
     }
 }
 

@@ -174,7 +174,7 @@ fn of_files(args: &Args, context: &Context) -> Result<()> {
     let model = model_for(args, context, chosen.as_ref())?;
     let predictions = match &args.evaluate {
         Some(file) => of_evaluation(&model, file)?,
-        None => of_counters(&model, &args.counters, args.cpu.as_deref())?,
+        None => of_counters(context, &model, &args.counters, args.cpu.as_deref())?,
     };
     let head = match &chosen {
         Some(chosen) => header_of(Predictions::SCHEMA, context, chosen),
@@ -237,12 +237,13 @@ fn keep(
 }
 
 fn of_counters(
+    context: &Context,
     model: &SlowdownModel,
     paths: &[PathBuf],
     cpu: Option<&str>,
 ) -> Result<Vec<Predicted>> {
     let one = |path: &PathBuf| {
-        let counted = counters(path, cpu)?;
+        let counted = counters(context, path, cpu)?;
         if let Some(family) = counted.cpu.as_deref().and_then(PrefetchForm::of) {
             file::check_family(model, family)?;
         }

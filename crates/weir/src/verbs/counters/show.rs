@@ -12,11 +12,12 @@ use crate::context::{Context, Format, say};
 use crate::counting;
 use crate::failure::Result;
 use crate::output::{Column, Table, distinct, print, seconds, to_csv, to_json};
+use crate::verbs::runs;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The file; `-` for standard input.
+    /// The file, `-` for standard input, or the number of a run of `weir runs import`.
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -31,7 +32,10 @@ pub struct Args {
 /// # Errors
 /// It cannot be read, or is not a file of counters.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let document = counting::read_file(&args.file, &args.reading.options())?;
+    let document = match runs::counters(context, &args.file)? {
+        Some(kept) => kept,
+        None => counting::read_file(&args.file, &args.reading.options())?,
+    };
     for note in &document.notes {
         say(&format!("note: {note}"));
     }

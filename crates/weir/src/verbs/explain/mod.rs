@@ -146,9 +146,9 @@ fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Party>> {
 }
 
 fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Explained>> {
-    let mut files = vec![counters(file, args.cpu.as_deref())?];
+    let mut files = vec![counters(context, file, args.cpu.as_deref())?];
     if let Some(other) = &args.against {
-        files.push(counters(other, args.cpu.as_deref())?);
+        files.push(counters(context, other, args.cpu.as_deref())?);
     }
     let cpu = files.iter().find_map(|f| f.cpu.clone());
     let processor = cpu.unwrap_or_else(|| "a processor that is not known".into());

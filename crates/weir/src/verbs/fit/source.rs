@@ -136,7 +136,10 @@ impl Known {
         }
         let kind = machine.kind;
         self.machine = Some(machine);
-        self.topology = Some(bench.header.topology);
+        // Figures of other tools say their tiers, and nothing of the machine.
+        if !bench.header.topology.cores.is_empty() {
+            self.topology = Some(bench.header.topology);
+        }
         self.points(from, &bench.points, kind);
         Ok(())
     }

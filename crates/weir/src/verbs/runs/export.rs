@@ -25,6 +25,7 @@ Examples:
   weir runs export 3 --as csv -o run3.csv
   weir runs export 3 7 --as parquet -o runs.parquet --samples samples.parquet
   weir runs export 5 --as csv --frame surface
+  weir runs export 6 --as mess -o curves
   weir runs export last --as record | jq '.records[0].counters'")]
 pub struct Args {
     /// Numbers, `last`, or beginnings of machines' names.
@@ -58,6 +59,8 @@ enum Export {
     Record,
     /// STREAM's figures as STREAMer's CSV files, one for each memory and access.
     Streamer,
+    /// Latency under load as Mess curves, a file for each tier and share of reads.
+    Mess,
 }
 
 /// Writes the runs.
@@ -74,7 +77,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
         let bytes = match kind {
             Export::Csv => csv::to_csv(&rows)?.into_bytes(),
             Export::Parquet => to_parquet(&rows)?,
-            Export::Json | Export::Record | Export::Streamer => {
+            Export::Json | Export::Record | Export::Streamer | Export::Mess => {
                 return Err(Failure::request(
                     "--samples is written as CSV or Parquet; add --as csv or --as parquet, or take --as record",
                 ));
@@ -101,6 +104,12 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
             return match runs.as_slice() {
                 [run] => super::streamer::write(run, args.output.as_deref()),
                 _ => Err(Failure::request("--as streamer writes one run")),
+            };
+        }
+        Export::Mess => {
+            return match runs.as_slice() {
+                [run] => super::mess::write(run, args.output.as_deref()),
+                _ => Err(Failure::request("--as mess writes one run")),
             };
         }
         Export::Json => one_or_all(runs.iter().map(super::json).collect::<Result<_>>()?)?,

@@ -3,8 +3,10 @@
 mod compare;
 mod compare_rows;
 mod export;
+mod import;
 mod list;
 pub mod merge;
+mod mess;
 mod streamer;
 
 use std::path::Path;
@@ -25,6 +27,7 @@ use crate::store::{RunLine, Store, StoredRun};
 use crate::studies;
 
 pub use export::{Sample, samples};
+pub use import::{VERB as IMPORT, counters};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -36,6 +39,7 @@ Examples:
   weir runs resume last
   weir runs export 3 --format csv -o run3.csv
   weir runs merge worker.sqlite
+  weir runs import mlc.txt
 
 A run is named by its number, by `last`, or by the beginning of its machine's
 name, which means the newest run on that machine.")]
@@ -70,6 +74,8 @@ enum What {
     Export(export::Args),
     /// Add the runs of other stores to this one.
     Merge(merge::Args),
+    /// Make a run of what another tool wrote: MLC, perf stat, PCM, STREAM, STREAMer, OCP CMS, Mess.
+    Import(import::Args),
 }
 
 /// What takes up a stopped run: the verbs themselves know how.
@@ -120,6 +126,10 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
             // Two connections would wait for each other.
             drop(store);
             merge::run(args, context)
+        }
+        What::Import(args) => {
+            drop(store);
+            import::run(args, context)
         }
     }
 }

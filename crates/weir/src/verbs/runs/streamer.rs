@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde_json::Value;
+use weir_lab::import::stream::{self, HEAD, Lines};
 use weir_lab::stream::Kernel;
 
 use crate::context::Context;
@@ -14,13 +15,8 @@ use crate::files;
 use crate::output::{Column, Table, figure, print, wrap};
 use crate::store::StoredRun;
 
-/// The first line of a file.
-const HEAD: &str = "threads,copy,scale,add,triad";
 /// The longest file that is read.
 const MOST_BYTES: usize = 1 << 20;
-
-/// MB/s of each kernel by threads.
-type Lines = BTreeMap<u32, [Option<f64>; 4]>;
 
 /// The files of a run, by what they are of: `dram`, `remote-close`, `transaction`.
 fn files(run: &StoredRun) -> Result<BTreeMap<String, Lines>> {
@@ -86,16 +82,29 @@ fn text(lines: &Lines) -> String {
 /// # Errors
 /// The run has no figures of STREAM, or several files and no folder for them, or one cannot be written.
 pub fn write(run: &StoredRun, output: Option<&Path>) -> Result<()> {
-    let all = files(run)?;
+    let texts = files(run)?.into_iter();
+    let texts = texts.map(|(name, lines)| (format!("{name}.csv"), text(&lines)));
+    write_all(run, &texts.collect(), output)
+}
+
+/// Writes the files of a run, by their names: one to standard output or where it is named, several into a folder.
+///
+/// # Errors
+/// There are several and no folder for them, or one cannot be written.
+pub fn write_all(
+    run: &StoredRun,
+    all: &BTreeMap<String, String>,
+    output: Option<&Path>,
+) -> Result<()> {
     let mut each = all.iter();
     match (output, each.next(), each.next()) {
-        (None, Some((_, lines)), None) => print(&text(lines)),
-        (Some(path), Some((_, lines)), None) if !path.is_dir() => files::write(path, text(lines)),
-        (Some(folder), ..) if folder.is_dir() => all.iter().try_for_each(|(name, lines)| {
-            files::write(&folder.join(format!("{name}.csv")), text(lines))
-        }),
+        (None, Some((_, text)), None) => print(text),
+        (Some(path), Some((_, text)), None) if !path.is_dir() => files::write(path, text),
+        (Some(folder), ..) if folder.is_dir() => {
+            (all.iter()).try_for_each(|(name, text)| files::write(&folder.join(name), text))
+        }
         _ => {
-            let names: Vec<&str> = all.keys().map(String::as_str).collect();
+            let names: Vec<&str> = all.keys().map(|name| stem(name)).collect();
             Err(Failure::request(format!(
                 "run {} makes {} files ({}); name a folder that exists with -o",
                 run.summary.id,
@@ -106,45 +115,16 @@ pub fn write(run: &StoredRun, output: Option<&Path>) -> Result<()> {
     }
 }
 
+fn stem(name: &str) -> &str {
+    name.rsplit_once('.').map_or(name, |(stem, _)| stem)
+}
+
 /// Reads a file.
 fn read(path: &Path) -> Result<Lines> {
     let all = files::text(path, "STREAM file", MOST_BYTES)?;
-    let wrong = |line: usize, why: String| {
-        Failure::request(format!("{}: line {}: {why}", path.display(), line + 1))
-    };
-    let mut lines = all.lines().enumerate();
-    let head = lines.next().map_or("", |(_, line)| line.trim());
-    if !head.eq_ignore_ascii_case(HEAD) {
-        return Err(wrong(0, format!("`{head}` must be `{HEAD}`")));
-    }
-    let mut found = Lines::new();
-    for (at, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let [threads, kernels @ ..] = cells.as_slice() else {
-            continue;
-        };
-        let threads = threads
-            .parse()
-            .map_err(|_| wrong(at, format!("`{threads}` is no number of threads")))?;
-        if kernels.len() != Kernel::ALL.len() {
-            return Err(wrong(
-                at,
-                format!("{} values; there are four kernels", kernels.len()),
-            ));
-        }
-        let mut values = [None; 4];
-        for (value, cell) in values.iter_mut().zip(kernels) {
-            *value = match cell.parse::<f64>() {
-                Ok(mbps) if mbps.is_finite() && mbps > 0.0 => Some(mbps),
-                _ if cell.is_empty() => None,
-                _ => return Err(wrong(at, format!("`{cell}` is no bandwidth in MB/s"))),
-            };
-        }
-        if found.insert(threads, values).is_some() {
-            return Err(wrong(at, format!("{threads} threads are there twice")));
-        }
-    }
-    Ok(found)
+    let (lines, _) = stream::lines(&path.display().to_string(), &all)
+        .map_err(|error| Failure::Request(error.into()))?;
+    Ok(lines)
 }
 
 /// Compares a run with a file, kernel by kernel.
@@ -242,14 +222,11 @@ mod tests {
         std::fs::write(&path, text(&lines)).unwrap();
         assert_eq!(read(&path).unwrap(), lines);
         for (wrong, words) in [
-            ("threads,copy\n", "line 1"),
-            (
-                "threads,copy,scale,add,triad\n1,2,3,4\n",
-                "line 2: 3 values",
-            ),
+            ("threads,copy\n", ":1: "),
+            ("threads,copy,scale,add,triad\n1,2,3,4\n", ":2: 3 values"),
             (
                 "threads,copy,scale,add,triad\n\nmany,2,3,4,5\n",
-                "line 3: `many`",
+                ":3: `many`",
             ),
             (
                 "threads,copy,scale,add,triad\n1,-2,3,4,5\n",
