@@ -41,11 +41,17 @@ pub struct Global {
     /// Before this host is measured, wait at most so long until other programs leave it quiet.
     #[arg(long, global = true, value_name = "TIME")]
     pub wait: Option<Nanos>,
-    /// Who shares the work of `bench`, `design` and `reproduce` on models: processes here, or the workers of Ray or
-    /// Slurm.
-    #[arg(long, global = true, value_enum, value_name = "ENGINE")]
+    /// Share the work of `bench`, `design` and `reproduce` on models among workers: `local` processes, tasks of `ray`, or
+    /// a job array of `slurm`.
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "ENGINE",
+        hide_possible_values = true
+    )]
     pub engine: Option<Kind>,
-    /// Workers of the engine [default: as many as there are processors; of Ray's cluster, all of its].
+    /// Workers of the engine [default: as many as there are processors; with `RAY_ADDRESS`, all of that cluster].
     #[arg(long, global = true, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub workers: Option<u16>,
     /// Folder that all workers of the engine see [default: one beside the file of runs].

@@ -248,11 +248,16 @@ impl<'a> Job<'a> {
         }
         // A part that has all that it was to have is whole.
         if let (None, Err(Failure::Part)) = (&trouble, &document) {
-            let done = match measured + answered > 0 {
+            let new = measured + answered;
+            match new > 0 {
                 true => store.finish(run, RunState::Done, elapsed_s, &header.warnings),
                 false => store.remove(run),
-            };
-            done?;
+            }?;
+            if new > 0 {
+                self.context.note(&format!(
+                    "run {run} keeps this part, {new} answers; the rest belongs to other workers"
+                ));
+            }
         } else if trouble.is_none() {
             let state = if notes.partial || document.is_err() {
                 RunState::Partial

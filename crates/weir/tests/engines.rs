@@ -81,7 +81,10 @@ fn workers_give_what_the_command_gives_alone() {
             "design --file space.toml --accesses 2000 --format json",
             "designs",
         ),
-        ("reproduce --only MEM-02 --only MEM-01 --format json", "rows"),
+        (
+            "reproduce --only MEM-02 --only MEM-01 --format json",
+            "rows",
+        ),
     ] {
         let alone = Place::new();
         alone.file("space.toml", SPACE);

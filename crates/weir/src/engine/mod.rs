@@ -255,12 +255,12 @@ fn folder(context: &Context, store: &Path, words: &[String]) -> Result<PathBuf> 
     })
 }
 
-/// How many workers run at once.
+/// How many workers run at once; a cluster of Ray that is there has a size of its own.
 fn workers(kind: Kind, context: &Context) -> Option<usize> {
     let asked = context.global.workers.map(usize::from);
     match kind {
-        Kind::Ray => asked,
-        Kind::Local | Kind::Slurm => asked.or_else(|| Some(processors())),
+        Kind::Ray if std::env::var_os("RAY_ADDRESS").is_some() => asked,
+        _ => asked.or_else(|| Some(processors())),
     }
 }
 

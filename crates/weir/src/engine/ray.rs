@@ -8,7 +8,7 @@ use serde_json::json;
 use weir_linux::piped::ask_to_end;
 use weir_loops::child::end_with_this_thread;
 
-use super::{Round, TRIES, processors};
+use super::{Round, TRIES};
 use crate::failure::{Failure, Result};
 
 const DRIVER: &str = include_str!("ray_driver.py");
@@ -32,12 +32,9 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
         let words = share.command.iter().map(|word| word.to_string_lossy());
         words.collect::<Vec<_>>()
     });
-    // A cluster of its own needs a size.
-    let own = std::env::var_os("RAY_ADDRESS").is_none();
-    let workers = round.workers.or_else(|| own.then(processors));
     let asked = json!({
         "commands": commands.collect::<Vec<_>>(),
-        "workers": workers,
+        "workers": round.workers,
         "folder": here,
         "tries": TRIES,
     });
