@@ -38,7 +38,6 @@ const FILES: &[&str] = &[
     "cxl-anns.toml",
     "post-optane.toml",
     "coaxial.toml",
-    "flac.toml",
 ];
 
 crate::named! {

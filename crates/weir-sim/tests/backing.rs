@@ -241,7 +241,7 @@ fn poison_comes_to_the_tenant_that_reads_a_page_that_fails_and_to_no_other() {
             ..at_random("cxl0", Bytes::mib(1))
         },
     ];
-    let seen = run(&bed_of(&cached), &tenants, 100.0, 20_000.0, 1);
+    let seen = run(&bed_of(&cached), &tenants, 100.0, 6_000.0, 1);
     let poisoned = |tenant: usize| {
         let counters = &seen.0.tenants[tenant].counters;
         counters.get(Counter::MediumPoison).unwrap() as f64
@@ -250,7 +250,7 @@ fn poison_comes_to_the_tenant_that_reads_a_page_that_fails_and_to_no_other() {
     assert_near("poison", poisoned(0), 0.05 * missed, 0.3);
     assert_eq!([poisoned(1), poisoned(2)], [0.0; 2]);
     assert_eq!(seen.count(Counter::MediumPoison), poisoned(0));
-    let whole = run(&bed_of(&z_nand(64)), &tenants, 100.0, 20_000.0, 1);
+    let whole = run(&bed_of(&z_nand(64)), &tenants, 100.0, 6_000.0, 1);
     assert_eq!(whole.count(Counter::MediumPoison), 0.0);
 }
 

@@ -113,7 +113,7 @@ proptest! {
         threads in 1u32..5,
         share in 0.2f64..1.0,
         error in prop::option::of(0.005f64..0.1),
-        ms in 0.3f64..20.0,
+        ms in 0.3f64..8.0,
         seed in 0u64..1000,
     ) {
         let tenants = [

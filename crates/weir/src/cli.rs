@@ -121,3 +121,28 @@ pub enum Verb {
     /// Print a completion script for a shell.
     Completions(verbs::completions::Args),
 }
+
+#[cfg(test)]
+mod tests {
+    use clap::{Command, CommandFactory as _};
+
+    use super::*;
+
+    fn options(command: &Command) -> Vec<&str> {
+        let own = command.get_arguments().map(|one| one.get_id().as_str());
+        let below = command.get_subcommands().flat_map(options);
+        own.chain(below).collect()
+    }
+
+    /// Clap takes the value of one for the other, and fails only when it is read.
+    #[test]
+    fn no_command_has_an_option_with_the_name_of_one_of_all_commands() {
+        let command = Cli::command();
+        let of_all = command.get_arguments().map(|one| one.get_id().as_str());
+        let of_all: Vec<&str> = of_all.collect();
+        assert!(of_all.contains(&"engine"), "{of_all:?}");
+        for option in command.get_subcommands().flat_map(options) {
+            assert!(!of_all.contains(&option), "--{option}");
+        }
+    }
+}

@@ -56,7 +56,7 @@ pub struct Global {
     pub workers: Option<u16>,
     /// Folder that all workers of the engine see [default: one beside the file of runs].
     #[arg(long, global = true, value_name = "FOLDER", requires = "engine")]
-    pub shared: Option<PathBuf>,
+    pub worker_folder: Option<PathBuf>,
     /// Do only a part of the work, such as `1/4`: other workers do the rest, into stores of their own.
     #[arg(
         long,

@@ -162,7 +162,7 @@ fn a_worker_that_is_killed_is_started_again_and_loses_one_figure() {
 #[test]
 fn a_head_that_is_killed_goes_on_from_what_workers_had() {
     let place = Place::new();
-    let words = with(LONGER, "--engine local --workers 2 --shared common");
+    let words = with(LONGER, "--engine local --workers 2 --worker-folder common");
     fs::create_dir(place.path("common")).unwrap();
     let mut child = place.start(&words);
     let patience = Instant::now() + Duration::from_secs(60);
@@ -292,7 +292,7 @@ fn what_workers_cannot_share_is_refused() {
             "one row after the other",
         ),
         (
-            "bench latency --on emr2s --engine local --shared /proc/nowhere",
+            "bench latency --on emr2s --engine local --worker-folder /proc/nowhere",
             "folder of workers",
         ),
     ] {

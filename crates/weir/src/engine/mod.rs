@@ -218,7 +218,7 @@ fn merge(store: &Path, shares: &[Share]) -> Result<()> {
 
 /// The words of a command line without those that workers get otherwise.
 fn without_engine(typed: &[String]) -> Vec<String> {
-    const WITH_VALUE: [&str; 4] = ["--engine", "--workers", "--shared", "--store"];
+    const WITH_VALUE: [&str; 4] = ["--engine", "--workers", "--worker-folder", "--store"];
     let mut words = Vec::new();
     let mut typed = typed.iter();
     while let Some(word) = typed.next() {
@@ -243,7 +243,7 @@ fn folder(context: &Context, store: &Path, words: &[String]) -> Result<PathBuf> 
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     });
     let beside = || store.parent().unwrap_or(Path::new(".")).to_owned();
-    let above = context.global.shared.clone().unwrap_or_else(beside);
+    let above = context.global.worker_folder.clone().unwrap_or_else(beside);
     let folder = above.join(format!("weir-workers-{hash:016x}"));
     let made = fs::create_dir_all(&folder).and_then(|()| fs::canonicalize(&folder));
     made.map_err(|error| {

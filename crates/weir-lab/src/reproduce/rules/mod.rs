@@ -34,8 +34,6 @@ const REQUESTS: &str = "needs single requests: when each arrives, and which wait
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
-const FILES: &str = "needs what page tables and file systems cost a kernel; on Linux the library of docs/flat.md is measured beside \
-     ext4 and tmpfs (docs/benchmarks.md)";
 const OCCUPANCY: &str = "needs the cache's occupancy by tenant";
 const TRANSACTIONS: &str =
     "needs an engine of transactions whose accesses are counted, and its locks";
@@ -63,7 +61,6 @@ pub fn rules() -> Vec<Rule> {
 pub fn unanswered() -> Vec<Rule> {
     let reasons = [
         ("CAP", 1..=12, TUNER),
-        ("FLA", 1..=16, FILES),
         ("INT", 77..=79, NO_MISSES),
         ("INT", 80..=86, KERNEL),
         ("INT", 91..=92, OCCUPANCY),
