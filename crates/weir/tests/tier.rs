@@ -8,7 +8,7 @@ use weir_steer::tier::advise::Advised;
 use weir_steer::tier::population::Compared;
 use weir_steer::tier::profile::{Profile, ProfileSource};
 
-const SMALL: &str = "tier simulate --on emr2s+cxl-a --size 64MiB --for 60s";
+const SMALL: &str = "tier simulate --on emr2s,core.count=4+cxl-a --size 64MiB --for 60s";
 
 #[test]
 fn policies_are_compared_and_what_is_stored_says_the_same() {
@@ -39,7 +39,7 @@ fn policies_are_compared_and_what_is_stored_says_the_same() {
 #[test]
 fn policies_are_compared_on_described_programs() {
     let place = Place::new();
-    let request = "tier simulate --on emr2s+cxl-a --size 64MiB --for 5s --policy first-touch,tpp --format json";
+    let request = "tier simulate --on emr2s,core.count=4+cxl-a --size 64MiB --for 5s --policy first-touch,tpp --format json";
     let simulated = |workload: &str| -> Simulated {
         let run = place
             .run(with(request, format!("--workload {workload}")))
@@ -73,8 +73,7 @@ fn policies_are_compared_on_described_programs() {
 #[test]
 fn policies_are_compared_on_drawn_workloads() {
     let place = Place::new();
-    let request =
-        "tier population --on emr2s+cxl-a --size 64MiB --for 20s --count 3 --policy tpp,payback";
+    let request = "tier population --on emr2s,core.count=4+cxl-a --size 64MiB --for 20s --count 3 --policy tpp,payback";
     let compared = |more: &str| -> Compared {
         let run = place.run(with(request, more)).expect(0).out();
         let document: Document<Compared> = serde_json::from_str(&run).unwrap();
@@ -125,7 +124,7 @@ fn policies_are_compared_on_drawn_workloads() {
         ("--slow cxl9", 2, "cxl9"),
         ("--count 0", 2, "--count"),
     ] {
-        let request = format!("tier population --on emr2s+cxl-a {more}");
+        let request = format!("tier population --on emr2s,core.count=4+cxl-a {more}");
         let err = place.run(request).expect(code).err();
         assert!(err.contains(said), "{more}: {err}");
     }
@@ -148,34 +147,46 @@ fn wrong_requests_are_refused_with_what_is_right() {
     let place = Place::new();
     for (request, code, said) in [
         ("tier simulate", 3, "--on emr2s+cxl-a"),
-        ("tier simulate --on emr2s+cxl-a --workload web9", 2, "web1"),
         (
-            "tier simulate --on emr2s+cxl-a --workload redis-ycsb-x",
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload web9",
+            2,
+            "web1",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload redis-ycsb-x",
             2,
             "redis-ycsb-a",
         ),
         (
-            "tier simulate --on emr2s+cxl-a --workload redis-ycsb-d",
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload redis-ycsb-d",
             2,
             "no description",
         ),
         (
-            "tier simulate --on emr2s+cxl-a --workload absent.toml",
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload absent.toml",
             2,
             "absent.toml",
         ),
         (
-            "tier simulate --on emr2s+cxl-a --workload web1 --threads 4",
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload web1 --threads 4",
             2,
             "described programs",
         ),
         (
-            "tier simulate --on emr2s+cxl-a --workload chase --slow dram",
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload chase --slow dram",
             2,
             "two kinds",
         ),
-        ("tier simulate --on emr2s+cxl-a --policy tpq", 2, "tpp"),
-        ("tier simulate --on emr2s+cxl-a --ratio 2", 2, "FAST:SLOW"),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --policy tpq",
+            2,
+            "tpp",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --ratio 2",
+            2,
+            "FAST:SLOW",
+        ),
         ("tier simulate --on emr2s", 2, "cxl0"),
         ("tier run --on emr2s", 2, "host"),
         ("tier run --window 10ms", 2, "100 ms"),
@@ -205,7 +216,7 @@ fn profile(text: &str) -> Profile {
 #[test]
 fn a_profile_of_a_model_is_stored_and_made_once() {
     let place = Place::new();
-    let model = "tier profile --on emr2s+cxl-a --size 64MiB --for 60s --format json";
+    let model = "tier profile --on emr2s,core.count=4+cxl-a --size 64MiB --for 60s --format json";
     let printed = profile(&place.run(model).expect(0).out());
     assert_eq!(
         (printed.source, printed.seconds),
@@ -290,16 +301,19 @@ fn wrong_profiles_are_refused_with_what_is_right() {
             "--min-regions",
         ),
         (
-            "tier profile --on emr2s+cxl-a --for 1s --interval 2s",
+            "tier profile --on emr2s,core.count=4+cxl-a --for 1s --interval 2s",
             "shorter than one --interval",
         ),
         (
-            "tier profile --on emr2s+cxl-a --interval 1.1s",
+            "tier profile --on emr2s,core.count=4+cxl-a --interval 1.1s",
             "multiple of 0.25 s",
         ),
-        ("tier profile --on emr2s+cxl-a --workload web9", "cache1"),
         (
-            "tier profile --on emr2s+cxl-a --target pid:{own}",
+            "tier profile --on emr2s,core.count=4+cxl-a --workload web9",
+            "cache1",
+        ),
+        (
+            "tier profile --on emr2s,core.count=4+cxl-a --target pid:{own}",
             "leave `--on` out",
         ),
         (
@@ -320,11 +334,11 @@ fn wrong_profiles_are_refused_with_what_is_right() {
 #[test]
 fn advice_is_given_from_a_profile_alone() {
     let place = Place::new();
-    let model =
-        "tier profile --on emr2s+cxl-a --size 64MiB --for 30s --sampler events --format json";
+    let model = "tier profile --on emr2s,core.count=4+cxl-a --size 64MiB --for 30s --sampler events --format json";
     let printed = place.run(model).expect(0).out();
     place.file("profile.json", &printed);
-    let advise = "--on emr2s+cxl-a --variations 2 --for 20s --policy tpp --format json";
+    let advise =
+        "--on emr2s,core.count=4+cxl-a --variations 2 --for 20s --policy tpp --format json";
     let advised = |source: &str| -> Advised {
         let run = place.run(with(format!("tier advise {source}"), advise));
         let document: Document<Advised> = serde_json::from_str(&run.expect(0).out()).unwrap();
@@ -357,7 +371,11 @@ fn advice_is_given_from_a_profile_alone() {
         ("other.json --on emr2s+cxl-a", 2, "schema is weir/tier/1"),
         ("words.json --on emr2s+cxl-a", 2, "no profile"),
         ("short.json --on emr2s+cxl-a", 2, "shorter than two"),
-        ("2 --on emr2s+cxl-a", 2, "not of `weir tier profile`"),
+        (
+            "2 --on emr2s,core.count=4+cxl-a",
+            2,
+            "not of `weir tier profile`",
+        ),
         ("99 --on emr2s+cxl-a", 2, "99"),
         ("1 --on emr2s+cxl-a --fast-memory 0KiB", 2, "16 MiB"),
         ("1 --on emr2s+cxl-a --ratio 0:1", 2, "FAST:SLOW"),

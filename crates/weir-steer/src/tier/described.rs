@@ -67,29 +67,37 @@ fn misses_of(kind: TierKind) -> Option<Counter> {
     }
 }
 
-/// Counts a described program on the machine: with all memory on the fast tier, and with each region in turn on the slow one.
+/// The counters of misses that the fast and the slow tier serve.
 ///
 /// # Errors
-/// The machine lacks a tier, both tiers are of one kind, so that counters do not tell them apart, or it does not run the
-/// program.
-pub fn counted(
-    lab: &Lab<'_>,
-    workload: &Workload,
-    [fast, slow]: &[TierName; 2],
-    curves: &[TierCurve; 2],
-) -> Result<Vec<Counted>, LabError> {
+/// The machine lacks a tier, or both tiers are of one kind, so that no counter says which of them served a miss.
+pub fn misses(lab: &Lab<'_>, [fast, slow]: &[TierName; 2]) -> Result<[Counter; 2], LabError> {
     let counter = |tier: &TierName| -> Result<Option<Counter>, LabError> {
         let found = lab.topology().tier(tier);
         let found = found.ok_or_else(|| LabError::unknown_tier(tier, lab.topology()))?;
         Ok(misses_of(found.kind))
     };
-    let (of_fast, of_slow) = (counter(fast)?, counter(slow)?);
-    let (Some(of_fast), Some(of_slow), true) = (of_fast, of_slow, of_fast != of_slow) else {
-        return Err(LabError::Nothing(format!(
+    match (counter(fast)?, counter(slow)?) {
+        (Some(of_fast), Some(of_slow)) if of_fast != of_slow => Ok([of_fast, of_slow]),
+        _ => Err(LabError::Nothing(format!(
             "the misses of a described program are told apart by tier, and no counter does so for {fast} and {slow}; \
              name tiers of two kinds with --fast and --slow"
-        )));
-    };
+        ))),
+    }
+}
+
+/// Counts a described program on the machine: with all memory on the fast tier, and with each region in turn on the slow one.
+///
+/// # Errors
+/// As [`misses`], or the machine does not run the program.
+pub fn counted(
+    lab: &Lab<'_>,
+    workload: &Workload,
+    tiers: &[TierName; 2],
+    curves: &[TierCurve; 2],
+) -> Result<Vec<Counted>, LabError> {
+    let [of_fast, of_slow] = misses(lab, tiers)?;
+    let [fast, slow] = tiers;
     let options = WorkloadOptions {
         accesses: ACCESSES,
         seed: lab.seed(),

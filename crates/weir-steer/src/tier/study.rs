@@ -153,7 +153,11 @@ impl Study for Simulate {
         for policy in &self.policies {
             by_name(policy).map_err(bad)?;
         }
-        let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
+        let tiers = [self.fast.clone(), self.slow.clone()];
+        if self.described.is_some() {
+            described::misses(lab, &tiers)?;
+        }
+        let curves = curves(lab, &tiers)?;
         let load = self.load(lab, &curves)?;
         let trial = |policy: Option<&String>| Trial {
             workload: load.workload.clone(),
