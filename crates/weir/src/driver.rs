@@ -207,7 +207,10 @@ impl<'a> Job<'a> {
         };
         let lab = Lab::new(self.bench(), &keeper);
         let output = study.run(&lab).map_err(|error| match error {
-            LabError::Part => Failure::Part,
+            LabError::Part if !self.context.stop.requested() => Failure::Part,
+            LabError::Part => Failure::Partial(format!(
+                "stopped: run {run} keeps what was finished; the same command goes on"
+            )),
             LabError::Stopped => {
                 Failure::Partial(format!("{error}; `weir runs resume {run}` goes on"))
             }

@@ -203,6 +203,22 @@ fn an_interrupt_ends_workers_and_what_they_measured_is_kept() {
 }
 
 #[test]
+fn a_part_that_is_interrupted_is_not_whole() {
+    let place = Place::new();
+    let child = place.start(with(LONGER, "--part 1/2"));
+    place.wait_for_figures(1);
+    crate::common::signal(&child, "TERM");
+    let done = crate::common::Done(child.wait_with_output().unwrap()).expect(1);
+    assert!(
+        done.err().contains("the same command goes on"),
+        "{}",
+        done.err()
+    );
+    let kept = place.run("runs show last --format json").expect(0).json();
+    assert_eq!(kept["partial"], true);
+}
+
+#[test]
 fn workers_that_cannot_be_are_refused_with_what_they_say() {
     let place = Place::new();
     let other = ["--part", "1/2", "--head", "0.0.1, physics 1"];
