@@ -2,7 +2,7 @@
 //! [`Readings`] over time.
 //!
 //! A reader is a file here, a line in [`Kind`], and one in [`read`]. Each figure keeps its file and line; a line that no
-//! reader knows is counted and shown; a value that is none is an error with its place.
+//! reader knows is counted and shown; an invalid value is an error with its place.
 
 pub mod config;
 mod mess;
@@ -136,7 +136,7 @@ impl Left {
 /// Why a file is not taken over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
-    /// A line has a value that is none.
+    /// A line has an invalid value.
     #[error("{file}:{line}: {message}")]
     Line {
         /// The file.
@@ -186,7 +186,7 @@ pub fn kind_of(file: &str, text: &str) -> Option<Kind> {
 /// Reads the text of a file.
 ///
 /// # Errors
-/// A value is none, or the text has nothing of this kind.
+/// A value is invalid, or the text has nothing of this kind.
 pub fn read(kind: Kind, file: &str, text: &str, hints: &Hints) -> Result<Found, ImportError> {
     let found = match kind {
         Kind::Mlc => mlc::read(file, text, hints),

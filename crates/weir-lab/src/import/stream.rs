@@ -25,7 +25,7 @@ pub(super) fn is_csv(text: &str) -> bool {
 /// Reads STREAMer's lines, with the place of each thread count.
 ///
 /// # Errors
-/// A line or a value is none, or a thread count is there twice.
+/// A line or a value is invalid, or a thread count is there twice.
 pub fn lines(file: &str, text: &str) -> Result<(Lines, BTreeMap<u32, usize>), ImportError> {
     let mut lines = text.lines().enumerate();
     let head = lines.next().map_or("", |(_, line)| line.trim());

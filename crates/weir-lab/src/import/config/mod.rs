@@ -47,7 +47,7 @@ pub fn is(text: &str) -> bool {
 /// Reads one.
 ///
 /// # Errors
-/// It is none, has a form that is not read, or DRAM of which the model has no timing.
+/// It is not such a file, has a form that is not read, or DRAM of which the model has no timing.
 pub fn read(file: &str, text: &str) -> Result<Memory, ImportError> {
     if gem5::is(text) {
         return gem5::read(file, text);

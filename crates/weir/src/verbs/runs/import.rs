@@ -80,7 +80,7 @@ fn kinds() -> String {
 /// Reads, keeps and prints.
 ///
 /// # Errors
-/// A file has a value that is none or nothing that is known, or the store does not take the run.
+/// A file has an invalid value or nothing that is known, or the store does not take the run.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let began = Instant::now();
     let hints = Hints {
