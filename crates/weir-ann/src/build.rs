@@ -8,9 +8,10 @@ use crate::AnnError;
 use crate::candidates::Met;
 use crate::graph::{Graph, MOST_NEIGHBOURS};
 use crate::hops::{levels, spread};
-use crate::search::{Adjacency, ordered};
+use crate::search::{Adjacency, FromRow, ordered};
 use crate::threads::in_order;
 use crate::vectors::{Metric, Near, Vectors};
+use weir_loops::distance::prefetch;
 use weir_model::random::Random;
 
 /// How a graph is built.
@@ -156,9 +157,12 @@ impl Draft<'_> {
 
     /// The candidates of a search for a node, without itself.
     fn search(&self, node: u32, met: &mut Met) -> Vec<Near> {
-        let row = self.vectors.row(node);
-        let distance = |other| Metric::L2.distance(row, self.vectors.row(other));
-        let mut near = ordered(self, distance, self.build.candidates, met).nearest;
+        let from = FromRow {
+            vectors: self.vectors,
+            metric: Metric::L2,
+            row: self.vectors.row(node),
+        };
+        let mut near = ordered(self, from, self.build.candidates, met).nearest;
         near.retain(|one| one.id != node);
         near
     }
@@ -186,6 +190,7 @@ impl Draft<'_> {
 
     /// The same of a list.
     fn prune_list(&self, node: u32, list: &[u32]) -> Vec<u32> {
+        list.iter().for_each(|&id| prefetch(self.vectors.row(id)));
         let near = list
             .iter()
             .map(|&id| Near::new(self.distance(node, id), id));

@@ -9,10 +9,12 @@
 //! The paper does not mention a set of the nodes that were met. Here each search has one, in all its forms, so that no
 //! distance is computed twice. [`counting`] says what a search without it would do besides.
 
+use weir_loops::distance::prefetch;
+
 use crate::AnnError;
 use crate::candidates::{Candidates, Met};
 use crate::graph::Graph;
-use crate::vectors::Near;
+use crate::vectors::{Metric, Near, Vectors};
 
 /// What a search walks on.
 pub trait Adjacency {
@@ -37,6 +39,42 @@ impl Adjacency for Graph {
 
     fn neighbours(&self, node: u32) -> &[u32] {
         Graph::neighbours(self, node)
+    }
+}
+
+/// Distances of nodes from what is searched for.
+pub trait Distances {
+    /// That of one node.
+    fn of(&self, id: u32) -> f32;
+
+    /// Asks for what [`Distances::of`] will read.
+    fn prefetch(&self, _: u32) {}
+}
+
+impl<F: Fn(u32) -> f32> Distances for F {
+    fn of(&self, id: u32) -> f32 {
+        self(id)
+    }
+}
+
+/// Distances of a row from those of vectors in this host's memory.
+#[derive(Debug, Clone, Copy)]
+pub struct FromRow<'v> {
+    /// Where nodes are.
+    pub vectors: &'v Vectors,
+    /// How they are apart.
+    pub metric: Metric,
+    /// What is searched for.
+    pub row: &'v [f32],
+}
+
+impl Distances for FromRow<'_> {
+    fn of(&self, id: u32) -> f32 {
+        self.metric.distance(self.row, self.vectors.row(id))
+    }
+
+    fn prefetch(&self, id: u32) {
+        prefetch(self.vectors.row(id));
     }
 }
 
@@ -95,13 +133,13 @@ struct Walk<'s, G: ?Sized, D> {
     again: bool,
 }
 
-impl<'s, G: Adjacency + ?Sized, D: Fn(u32) -> f32> Walk<'s, G, D> {
+impl<'s, G: Adjacency + ?Sized, D: Distances> Walk<'s, G, D> {
     fn begin(graph: &'s G, distance: D, most: usize, met: &'s mut Met) -> Self {
         met.clear();
         let entry = graph.entry();
         let mut array = Candidates::new(most.max(1));
         if met.meet(entry) {
-            array.insert(Near::new(distance(entry), entry), false);
+            array.insert(Near::new(distance.of(entry), entry), false);
         }
         Self {
             graph,
@@ -121,11 +159,15 @@ impl<'s, G: Adjacency + ?Sized, D: Fn(u32) -> f32> Walk<'s, G, D> {
         new.clear();
         for &id in list {
             if self.met.meet(id) {
-                new.push(Near::new((self.distance)(id), id));
+                self.distance.prefetch(id);
+                new.push(Near::new(0.0, id));
             } else if self.again {
-                let near = Near::new((self.distance)(id), id);
+                let near = Near::new(self.distance.of(id), id);
                 self.trace.again += u64::from(self.array.admits(near));
             }
+        }
+        for near in &mut *new {
+            *near = Near::new(self.distance.of(near.id), near.id);
         }
         self.trace.distances += new.len() as u64;
     }
@@ -147,7 +189,7 @@ impl<'s, G: Adjacency + ?Sized, D: Fn(u32) -> f32> Walk<'s, G, D> {
 /// Algorithm 1: each step inserts its distances and then chooses the next node.
 pub fn ordered(
     graph: &(impl Adjacency + ?Sized),
-    distance: impl Fn(u32) -> f32,
+    distance: impl Distances,
     most: usize,
     met: &mut Met,
 ) -> Found {
@@ -157,7 +199,7 @@ pub fn ordered(
 /// The same, which also counts neighbours that were met before ([`Trace::again`]).
 pub fn counting(
     graph: &(impl Adjacency + ?Sized),
-    distance: impl Fn(u32) -> f32,
+    distance: impl Distances,
     most: usize,
     met: &mut Met,
 ) -> Found {
@@ -166,7 +208,7 @@ pub fn counting(
     follow(walk)
 }
 
-fn follow<G: Adjacency + ?Sized, D: Fn(u32) -> f32>(mut walk: Walk<'_, G, D>) -> Found {
+fn follow<G: Adjacency + ?Sized, D: Distances>(mut walk: Walk<'_, G, D>) -> Found {
     let mut new = Vec::new();
     let mut foreseen = None;
     while let Some(near) = walk.array.nearest_unvisited() {
@@ -185,7 +227,7 @@ fn follow<G: Adjacency + ?Sized, D: Fn(u32) -> f32>(mut walk: Walk<'_, G, D>) ->
 /// The same with insertions deferred: a step chooses the next node first, and inserts its distances during the next one.
 pub fn relaxed(
     graph: &(impl Adjacency + ?Sized),
-    distance: impl Fn(u32) -> f32,
+    distance: impl Distances,
     most: usize,
     met: &mut Met,
 ) -> Found {

@@ -28,7 +28,7 @@ fn a_device_that_was_not_measured_is_got_to_know() {
 }
 
 #[test]
-#[ignore = "48 cells take minutes; CI runs every eighth cell, with `WEIR_CELLS=8`"]
+#[ignore = "48 cells take minutes; CI runs every sixteenth cell, with `WEIR_CELLS=16`"]
 fn the_library_with_bandwidth_allocation() {
     let cells = every_cell(Given::Allocation, SEED);
     let all = Summary::of(&cells);
