@@ -176,7 +176,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
         tenant: Tenant {
             name: name.into(),
             cores,
-            ..Tenant::on_first_cores(op, pattern, &tier, 1, Bytes::mib(64))
+            ..Tenant::on_first_cores(op, pattern, &tier, 1, Bytes::mib(512))
         },
         role,
     };

@@ -13,7 +13,7 @@ fn play<'a>(what: &'a str, lasts: &'a str) -> [&'a str; 8] {
         "steer",
         what,
         "--on",
-        "miku-a",
+        "gold6130+cxl-a",
         "--scenario",
         "adaptive-bully",
         "--for",
@@ -63,7 +63,7 @@ fn a_scenario_is_played_kept_explained_and_drawn() {
     assert!(
         table
             .out()
-            .contains("adaptive-bully on miku-a: without limits")
+            .contains("adaptive-bully on gold6130+cxl-a: without limits")
     );
     assert!(table.out().lines().all(|line| line.chars().count() <= 80));
     let csv = place.run("runs export 1 --format csv");
@@ -167,7 +167,7 @@ fn top_draws_a_scenario_where_there_is_no_terminal() {
     let place = Place::new();
     let done = place.run(play("top", "1 s")).expect(0);
     assert!(
-        done.out().starts_with("miku-a, adaptive-bully under weir"),
+        done.out().starts_with("gold6130+cxl-a, adaptive-bully under weir"),
         "{}",
         done.out()
     );
