@@ -228,10 +228,9 @@ impl Outcome for FileTimes {
         let full = full.filter_map(|row| Some((row, row.full_after_s?, row.sustained?)));
         if let Some((row, after, sustained)) = full.last() {
             let text = format!(
-                "{} give {:.0} GB/s of attached pages to the cache, and {} takes {:.1}: {} are full of dirty pages after \
-                 {after:.2} s",
-                counted(row.threads),
+                "writes attach {:.0} GB/s with {}, of which {} takes {:.1}: {} are full of dirty pages after {after:.2} s",
                 row.gbps.get(),
+                counted(row.threads),
                 self.tier,
                 sustained.get(),
                 self.cache
