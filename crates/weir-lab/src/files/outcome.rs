@@ -225,8 +225,8 @@ impl Outcome for FileTimes {
             }
         }
         let full = self.ios.iter().filter(|row| row.system == System::Flac);
-        let full = full.filter_map(|row| Some((row, row.full_after_s?, row.sustained?)));
-        if let Some((row, after, sustained)) = full.last() {
+        let mut full = full.filter_map(|row| Some((row, row.full_after_s?, row.sustained?)));
+        if let Some((row, after, sustained)) = full.next_back() {
             let text = format!(
                 "writes attach {:.0} GB/s with {}, of which {} takes {:.1}: {} are full of dirty pages after {after:.2} s",
                 row.gbps.get(),
