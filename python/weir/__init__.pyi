@@ -119,6 +119,9 @@ class _place:
     def disaggregated(self, *, tier: Optional[Value] = None, payload: Optional[Values] = None, program: Optional[Values] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
         """Compare methods that reach memory of another server: CXL, RDMA, a key-value store, swap"""
         ...
+    def files(self, *, tier: Optional[Value] = None, threads: Optional[Values] = None, size: Optional[Value] = None, cache: Optional[Value] = None, held: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
+        """Compare file systems on a slower tier: page cache, direct access, attached pages"""
+        ...
     def neighbours(self, *, dataset: Optional[Values] = None, tier: Optional[Value] = None, from_: Optional[Value] = None, budget: Optional[Value] = None, devices: Optional[Value] = None, nodes: Optional[Value] = None, queries: Optional[Value] = None, once: bool = False, vectors: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
         """Say what each step of a nearest-neighbour search costs with its data in a pool"""
         ...

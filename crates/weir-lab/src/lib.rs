@@ -13,7 +13,7 @@
 //! [`studies`] has the studies of points. [`interplay`] runs tenants together, [`mod@workload`] runs described programs,
 //! [`mod@accept`] holds a server
 //! against what was promised, [`offload`] has threads on two tiers that share an operator's data, [`stage`] queries whose columns are copied ahead,
-//! [`levels`] kinds of objects on each tier, [`coherence`] structures that several hosts share.
+//! [`levels`] kinds of objects on each tier, [`files`] reads and writes of file systems on a slower tier, [`coherence`] structures that several hosts share.
 //! [`run_rounds`] measures a plan several times and says how the repetitions agree ([`steadiness`]). [`reproduce`]
 //! does the same for published figures.
 //!
@@ -29,6 +29,7 @@ pub mod disaggregated;
 mod drift;
 mod error;
 pub mod figure;
+pub mod files;
 pub mod fit;
 pub mod grouped;
 pub mod import;

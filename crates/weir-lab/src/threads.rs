@@ -4,7 +4,7 @@ use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 /// One thread count, or a range with both ends in it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Threads(RangeInclusive<u32>);
 
 /// No machine has more cores than this; a longer range is a typing error.

@@ -38,6 +38,7 @@ const FILES: &[&str] = &[
     "cxl-anns.toml",
     "post-optane.toml",
     "coaxial.toml",
+    "flac.toml",
 ];
 
 crate::named! {

@@ -22,6 +22,7 @@ use weir_lab::accept::Acceptance;
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::Sharing;
 use weir_lab::disaggregated::Disaggregation;
+use weir_lab::files::FileTimes;
 use weir_lab::fit::Fitted;
 use weir_lab::import::Readings;
 use weir_lab::interplay::{Matrix, ProgramTable};
@@ -499,6 +500,7 @@ kinds! {
     Of<ByLevel> => "weir place levels",
     Of<Sharing> => "weir place share",
     Of<Disaggregation> => "weir place disaggregated",
+    Of<FileTimes> => "weir place files",
     Of<Designs> => "weir design",
     Of<Neighbours> => "weir place neighbours",
     Of<ProcessMemory> => "weir place objects",

@@ -16,6 +16,7 @@ use weir_lab::accept::{Accept, Acceptance};
 use weir_lab::app_direct::AppDirect;
 use weir_lab::coherence::{Share, Sharing};
 use weir_lab::disaggregated::{Disaggregated, Disaggregation};
+use weir_lab::files::{FileTimes, Files};
 use weir_lab::fit::{Fit, Fitted};
 use weir_lab::import::Readings;
 use weir_lab::interplay::{Interplay, Matrix, ProgramPairs, ProgramTable};
@@ -114,6 +115,7 @@ pub static STORED: &[Reader] = &[
     Reader::of::<ByLevel>(Levels::VERB),
     Reader::of::<Sharing>(Share::VERB),
     Reader::of::<Disaggregation>(Disaggregated::VERB),
+    Reader::of::<FileTimes>(Files::VERB),
     Reader::of::<Neighbours>(NeighbourSearch::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),

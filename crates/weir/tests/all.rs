@@ -11,6 +11,7 @@ mod disaggregated;
 mod engines;
 mod experiments;
 mod explain_host;
+mod files;
 mod fit;
 mod fuzz;
 mod hosts;

@@ -17,6 +17,7 @@ use clap::{Subcommand, ValueEnum};
 use weir_ann::study::NeighbourSearch;
 use weir_lab::coherence;
 use weir_lab::disaggregated::Disaggregated;
+use weir_lab::files::Files;
 use weir_lab::levels::Levels;
 use weir_lab::offload::Offload;
 use weir_lab::stage::Stage;
@@ -53,6 +54,7 @@ Examples:
   weir place stage --on emr2s+cxl-a              whether to copy shared columns first
   weir place levels --on emr2s+cxl-a+cxl-a@switch    objects of a database by tier
   weir place share --on emr2s+cxl-a@switch       what hosts pay for coherence
+  weir place files --on flac                     page cache, DAX, attached pages
   weir place neighbours --on emr2s+2xcxl-d@interleaved@switch    graphs in a pool
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
@@ -108,6 +110,8 @@ enum What {
     Share(Box<coherence::Share>),
     /// Compare methods that reach memory of another server: CXL, RDMA, a key-value store, swap.
     Disaggregated(Box<Disaggregated>),
+    /// Compare file systems on a slower tier: page cache, direct access, attached pages.
+    Files(Box<Files>),
     /// Say what each step of a nearest-neighbour search costs with its data in a pool.
     Neighbours(Box<NeighbourSearch>),
 }
@@ -170,6 +174,7 @@ impl What {
             Self::Levels(study) => &**study,
             Self::Share(study) => &**study,
             Self::Disaggregated(study) => &**study,
+            Self::Files(study) => &**study,
             Self::Neighbours(study) => &**study,
             _ => return None,
         })

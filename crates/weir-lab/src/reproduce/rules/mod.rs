@@ -4,6 +4,7 @@
 mod applications;
 mod cxl_ssd;
 mod directcxl;
+mod flac;
 mod interplay;
 mod memo;
 mod micro23;
@@ -34,6 +35,7 @@ const REQUESTS: &str = "needs single requests: when each arrives, and which wait
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
+const ARCHIVER: &str = "needs tar: how it reads, and what it computes between reads and writes";
 const OCCUPANCY: &str = "needs the cache's occupancy by tenant";
 const TRANSACTIONS: &str =
     "needs an engine of transactions whose accesses are counted, and its locks";
@@ -52,6 +54,7 @@ pub fn rules() -> Vec<Rule> {
     rules.extend(near_to_far::rules());
     rules.extend(cxl_ssd::rules());
     rules.extend(directcxl::rules());
+    rules.extend(flac::rules());
     rules.extend(streamer::rules());
     rules
 }
@@ -61,6 +64,7 @@ pub fn rules() -> Vec<Rule> {
 pub fn unanswered() -> Vec<Rule> {
     let reasons = [
         ("CAP", 1..=12, TUNER),
+        ("FLA", 3..=4, ARCHIVER),
         ("INT", 77..=79, NO_MISSES),
         ("INT", 80..=86, KERNEL),
         ("INT", 91..=92, OCCUPANCY),
