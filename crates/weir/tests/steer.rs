@@ -167,7 +167,8 @@ fn top_draws_a_scenario_where_there_is_no_terminal() {
     let place = Place::new();
     let done = place.run(play("top", "1 s")).expect(0);
     assert!(
-        done.out().starts_with("gold6130+cxl-a, adaptive-bully under weir"),
+        done.out()
+            .starts_with("gold6130+cxl-a, adaptive-bully under weir"),
         "{}",
         done.out()
     );
