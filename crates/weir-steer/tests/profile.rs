@@ -59,6 +59,9 @@ fn bytes<'a>(of: impl Iterator<Item = &'a Bytes>) -> u64 {
 }
 
 proptest! {
+    // Each draws thousands of touches.
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
     #[test]
     fn hot_warm_and_cold_memory_are_all_memory(pattern in patterns()) {
         let profile = profile_of(&pattern, |page| page as u64 * 4096);
