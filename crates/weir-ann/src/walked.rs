@@ -14,7 +14,7 @@ use crate::datasets::{Dataset, generate};
 use crate::exact::{all_nearest, recall};
 use crate::files::{Element, read};
 use crate::hops::Hops;
-use crate::search::counting;
+use crate::search::{FromRow, counting};
 use crate::vectors::Vectors;
 
 /// Neighbours asked for: recall@10, as in the paper's Table 2.
@@ -170,8 +170,12 @@ impl Ask for Searches {
             let mut sum = crate::search::Trace::default();
             let (mut hit, mut steps) = (0.0, 0.0);
             for (query, exact) in queries.rows().zip(&exact) {
-                let distance = |id| shape.metric.distance(query, vectors.row(id));
-                let found = counting(&graph, distance, candidates, &mut met);
+                let from = FromRow {
+                    vectors: &vectors,
+                    metric: shape.metric,
+                    row: query,
+                };
+                let found = counting(&graph, from, candidates, &mut met);
                 hit += recall(exact, found.nearest.get(..K).unwrap_or(&found.nearest));
                 steps += found.trace.visited.len() as f64;
                 for &node in &found.trace.visited {

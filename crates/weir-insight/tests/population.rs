@@ -2,7 +2,7 @@
 //! population. `docs/predict.md` has the figures; the bounds here are what holds on every pair.
 //!
 //! Run with `cargo test --release -p weir-insight --test all -- --ignored population::`. `WEIR_POPULATIONS=3` draws only the
-//! population of seed 3.
+//! population of seed 3, `WEIR_WORKLOADS=100` so many workloads of it.
 
 use crate::common;
 

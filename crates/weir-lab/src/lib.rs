@@ -42,6 +42,7 @@ pub mod plan;
 pub mod record;
 pub mod reproduce;
 mod room;
+mod sourced;
 pub mod stage;
 pub mod steadiness;
 pub mod studies;

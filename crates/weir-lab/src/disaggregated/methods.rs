@@ -1,14 +1,12 @@
 //! What each method takes for one access, part by part (DirectCXL, USENIX ATC 2022, sections 2 and 4.1).
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
-use std::str::FromStr;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::diagnostic::Mistakes;
 use weir_model::toml::{self, Table};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+
+use crate::sourced::value;
 
 /// The figures that come with Weir.
 pub const BUILTIN: &str = include_str!("methods.toml");
@@ -179,22 +177,6 @@ fn read(root: &Table<'_>) -> Option<Methods> {
         value: bytes?,
         missing: missing?,
     })
-}
-
-/// A quantity, which has a source.
-fn value<Q: FromStr<Err: Display> + Display + PartialOrd>(
-    of: &Table<'_>,
-    key: &str,
-    form: &str,
-    range: RangeInclusive<Q>,
-) -> Option<Q> {
-    let table = of.need(key, "{ is = \"…\", source = \"…\" }")?.table()?;
-    let is = table
-        .need("is", form)
-        .and_then(|is| is.quantity_within(form, range));
-    let source = table.need("source", "\"…\"").and_then(|text| text.text());
-    table.done("a value of a method");
-    source.and(is)
 }
 
 #[cfg(test)]

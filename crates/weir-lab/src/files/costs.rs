@@ -1,12 +1,10 @@
 //! What file systems and page tables cost a kernel, as data: `costs.toml` has the source or the range of each figure.
 
-use std::fmt::Display;
-use std::ops::RangeInclusive;
-use std::str::FromStr;
-
 use weir_model::diagnostic::Mistakes;
 use weir_model::toml::{self, Table};
 use weir_model::units::{Bytes, Nanos};
+
+use crate::sourced::value;
 
 /// The figures that come with Weir.
 pub const BUILTIN: &str = include_str!("costs.toml");
@@ -108,40 +106,6 @@ fn read(root: &Table<'_>) -> Option<Costs> {
         shootdown: shootdown?,
         fault: fault?,
     })
-}
-
-/// A quantity with a source, or with a range that it is in and a reason.
-fn value<Q: FromStr<Err: Display> + Display + PartialOrd + Copy>(
-    of: &Table<'_>,
-    key: &str,
-    form: &str,
-    bounds: RangeInclusive<Q>,
-) -> Option<Q> {
-    let field = of.need(key, "{ is = \"…\", source = \"…\" }")?;
-    let table = field.table()?;
-    let is = (table.need("is", form)).and_then(|is| is.quantity_within(form, bounds.clone()));
-    let words = match table.get("assumed") {
-        None => table.need("source", "\"…\"").and_then(|text| text.text()),
-        Some(range) => {
-            let ends = range.list("two quantities", 2)?;
-            let ends: Vec<Q> = (ends.iter())
-                .filter_map(|end| end.quantity_within(form, bounds.clone()))
-                .collect();
-            if let (Some(is), &[low, high]) = (is, ends.as_slice())
-                && !(low..=high).contains(&is)
-            {
-                let message = format!("{key} is {is}, outside its own range of {low} to {high}");
-                field.report(message, None);
-                return None;
-            }
-            if ends.len() != 2 {
-                return range.must_be("the lowest and the highest plausible value");
-            }
-            table.need("why", "\"…\"").and_then(|text| text.text())
-        }
-    };
-    table.done("a cost");
-    words.and(is)
 }
 
 #[cfg(test)]
