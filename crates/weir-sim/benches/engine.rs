@@ -1,7 +1,7 @@
 //! Line requests per second of the engine, whole path, counters on.
 //!
 //! `cargo bench -p weir-sim --bench engine`; each sample is a short window of a machine in steady state. If
-//! other programs share the processor, `--bench instructions` is the more stable figure.
+//! other programs share the processor, instructions (`weir-counted lines`) are the more stable figure.
 
 use std::time::Duration;
 

@@ -273,7 +273,7 @@ fn the_copies_of_a_move_pass_through_memory() {
 #[test]
 fn what_is_preferred_spills_and_what_is_bound_does_not_start() {
     let mut small = platform(MACHINE);
-    small.host.dram.capacity = Sourced::from_source(Bytes::mib(256), "what if");
+    small.host.dram.capacity = Sourced::from_source(Bytes::mib(128), "what if");
     let bed = bed_of(&small);
     let mut machine = SimMachine::new(&bed, 1);
     let wanted = stream(Op::Ld, "dram", 0..2);
@@ -291,8 +291,8 @@ fn what_is_preferred_spills_and_what_is_bound_does_not_start() {
         let seen = window(&mut machine, 10.0);
         let data = &regions(&seen)[0];
         assert_eq!(data.total(), Bytes::mib(512));
-        assert!(data.resident(&tier("dram")) > Bytes::mib(200));
-        assert!(data.resident(&tier("dram")) <= Bytes::mib(256));
+        assert!(data.resident(&tier("dram")) > Bytes::mib(100));
+        assert!(data.resident(&tier("dram")) <= Bytes::mib(128));
     }
     let away = Tenant {
         name: "chase@dram".into(),
@@ -304,7 +304,7 @@ fn what_is_preferred_spills_and_what_is_bound_does_not_start() {
     while moved_by(&seen) > 0 {
         seen = window(&mut machine, 100_000.0);
     }
-    assert!(regions(&seen)[0].resident(&tier("dram")) <= Bytes::mib(256));
+    assert!(regions(&seen)[0].resident(&tier("dram")) <= Bytes::mib(128));
 }
 
 #[test]

@@ -156,7 +156,7 @@ fn tenant() -> impl Strategy<Value = (usize, usize, u32, bool)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(10))]
+    #![proptest_config(ProptestConfig::with_cases(6))]
 
     /// For every combination: all threads make progress, no table holds more than its entries, and the lines
     /// that crossed the link are those that were read and written across it.

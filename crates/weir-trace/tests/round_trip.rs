@@ -107,7 +107,7 @@ fn random_regions() {
     is_found(
         "{ name = \"a\", bytes = \"2 MiB\", order = \"random\", share = 0.4, stores = 0.3 }, \
          { name = \"b\", bytes = \"24 MiB\", order = \"random\", share = 0.6 }",
-        6_000_000,
+        3_000_000,
     );
 }
 
@@ -126,7 +126,7 @@ fn runs() {
         "{ name = \"a\", bytes = \"4 MiB\", order = \"sequential\", share = 0.5, stores = 0.5 }, \
          { name = \"b\", bytes = \"16 MiB\", order = \"sequential\", share = 0.3, element = \"16 B\" }, \
          { name = \"c\", bytes = \"8 MiB\", order = \"random\", share = 0.2 }",
-        20_000_000,
+        8_000_000,
     );
 }
 
@@ -135,7 +135,7 @@ fn cycles_whose_order_is_irregular() {
     is_found(
         "{ name = \"a\", bytes = \"2 MiB\", order = \"cycle\", share = 0.3, element = \"64 B\" }, \
          { name = \"b\", bytes = \"24 MiB\", order = \"cycle\", share = 0.7, stores = 0.5 }",
-        6_000_000,
+        3_000_000,
     );
 }
 
@@ -166,7 +166,7 @@ fn phases() {
     let made = Workloads::check("made.toml", &text).unwrap_or_else(|error| panic!("{error}"));
     let mut watch = Watch::new();
     let mut replay = Replay::new(&made, 7);
-    for (phase, accesses) in [(0, 21_000_000), (1, 18_000_000)] {
+    for (phase, accesses) in [(0, 10_500_000), (1, 9_000_000)] {
         replay.begin(phase);
         let mut done = 0;
         while done < accesses {
@@ -177,8 +177,8 @@ fn phases() {
     let description = describe(&watch, &origin(), true).unwrap();
     let found = &description.workload.phases;
     assert_eq!(found.len(), 2);
-    near("one", found[0].instructions as f64, 210e6, 0.1);
-    near("two", found[1].instructions as f64, 360e6, 0.1);
+    near("one", found[0].instructions as f64, 105e6, 0.1);
+    near("two", found[1].instructions as f64, 180e6, 0.1);
     let region = |phase: usize, name: &str| {
         let mut regions = found[phase].regions.iter();
         regions.find(|region| region.name == name).unwrap()
@@ -237,7 +237,7 @@ fn strides_and_long_elements() {
     is_found(
         "{ name = \"a\", bytes = \"32 MiB\", order = \"sequential\", share = 0.3, stride = \"256 B\" }, \
          { name = \"b\", bytes = \"8 MiB\", order = \"random\", share = 0.7, element = \"512 B\" }",
-        6_000_000,
+        3_000_000,
     );
 }
 
@@ -246,7 +246,7 @@ fn popular_lines() {
     is_found(
         "{ name = \"a\", bytes = \"64 MiB\", order = \"zipf\", share = 0.6, skew = 0.8 }, \
          { name = \"b\", bytes = \"4 MiB\", order = \"random\", share = 0.4 }",
-        12_000_000,
+        6_000_000,
     );
 }
 

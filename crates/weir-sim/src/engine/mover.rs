@@ -109,15 +109,22 @@ impl Engine {
         self.uncore.wake_at(self.mover(), next.max(time + 1));
     }
 
-    /// Moves on by so many lines in no time: in the part of a window that is not simulated.
-    pub fn skip_moves(&mut self, mut lines: u64) {
+    /// Moves on by so many lines, or by fewer where their limits do not allow as many within this time: in the part of
+    /// a window that is not simulated.
+    pub fn skip_moves(&mut self, mut lines: u64, mut time: Ps) {
         while lines > 0 {
-            let Some((_, done)) = self.pages.copying() else {
+            let Some((page, done)) = self.pages.copying() else {
                 return;
             };
-            let now = lines.min(self.pages.page_lines() - done);
+            let each = page.line.unwrap_or(0);
+            let allowed = time.checked_div(each).unwrap_or(u64::MAX);
+            let now = lines.min(self.pages.page_lines() - done).min(allowed);
+            if now == 0 {
+                return;
+            }
             self.advance(now);
             lines -= now;
+            time -= now * each;
         }
     }
 

@@ -200,7 +200,8 @@ impl Run {
             self.engine.end_part();
             let copied = self.engine.pages_mut().copied() - copied;
             let factor = stratum.get() / part.window.get();
-            (self.engine).skip_moves((copied as f64 * (factor - 1.0)) as u64);
+            let skipped = ps((stratum - part.window).max(Nanos(0.0)));
+            (self.engine).skip_moves((copied as f64 * (factor - 1.0)) as u64, skipped);
             changed = self.engine.skip(ps(after));
             if let Some(series) = seen.0.last_mut() {
                 series.push(stratum, &part);

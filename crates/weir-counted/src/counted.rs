@@ -9,6 +9,8 @@ const LARGE: f64 = 3.0;
 
 /// What is counted.
 pub struct Counted<'a> {
+    /// Its name on the command line, which is what is counted.
+    pub experiment: &'a str,
     /// What instructions are divided by.
     pub unit: &'a str,
     /// The counts to compare with.
@@ -20,8 +22,8 @@ pub struct Counted<'a> {
 }
 
 impl Counted<'_> {
-    /// Counts what the command line names.
-    pub fn main(&self) -> ExitCode {
+    /// Counts what is wanted, or all.
+    pub fn main(&self, wanted: Option<&str>) -> ExitCode {
         if let Ok(task) = std::env::var(TASK) {
             let (name, whole) = match task.strip_suffix("/warm") {
                 Some(name) => (name, false),
@@ -30,17 +32,11 @@ impl Counted<'_> {
             println!("{}", (self.run)(name, whole));
             return ExitCode::SUCCESS;
         }
-        let args: Vec<String> = std::env::args().skip(1).collect();
-        if !args.iter().any(|a| a == "--bench") {
-            // `cargo test --all-targets` checks only that it starts.
-            return ExitCode::SUCCESS;
-        }
         if Command::new("valgrind").arg("--version").output().is_err() {
             println!("instructions: not counted, since valgrind is not on the PATH");
             return ExitCode::SUCCESS;
         }
-        let wanted = args.iter().find(|a| !a.starts_with('-'));
-        match self.compare(wanted.map(String::as_str)) {
+        match self.compare(wanted) {
             Ok(()) => ExitCode::SUCCESS,
             Err(why) => {
                 eprintln!("{why}");
@@ -56,7 +52,7 @@ impl Counted<'_> {
         println!(
             "{:20} {:>10} {:>18} {:>10} {:>8}",
             "workload",
-            format!("{unit}s"),
+            self.experiment,
             format!("instructions/{unit}"),
             "stored",
             "change"
@@ -67,7 +63,8 @@ impl Counted<'_> {
             if wanted.is_some_and(|w| !name.contains(w)) {
                 continue;
             }
-            let (units, instructions) = measure(name).map_err(|why| format!("{name}: {why}"))?;
+            let (units, instructions) =
+                measure(self.experiment, name).map_err(|why| format!("{name}: {why}"))?;
             let each = instructions as f64 / units as f64;
             renewed += &format!("{name},{each:.1}\n");
             print!("{name:20} {units:>10} {each:>18.1}");
@@ -110,9 +107,9 @@ fn stored_count(path: &str, stored: &str, name: &str) -> Result<Option<f64>, Str
 }
 
 /// Units of what is counted, and the instructions they took.
-fn measure(name: &str) -> Result<(u64, u64), String> {
-    let (_, before) = count(&format!("{name}/warm"))?;
-    let (out, after) = count(name)?;
+fn measure(experiment: &str, name: &str) -> Result<(u64, u64), String> {
+    let (_, before) = count(experiment, &format!("{name}/warm"))?;
+    let (out, after) = count(experiment, name)?;
     let units = out
         .trim()
         .parse()
@@ -124,11 +121,12 @@ fn measure(name: &str) -> Result<(u64, u64), String> {
 }
 
 /// Runs a task under callgrind: what it printed, and the instructions collected.
-fn count(task: &str) -> Result<(String, u64), String> {
+fn count(experiment: &str, task: &str) -> Result<(String, u64), String> {
     let own = std::env::current_exe().map_err(|e| format!("this program cannot be found: {e}"))?;
     let done = Command::new("valgrind")
         .args(["--tool=callgrind", "--callgrind-out-file=/dev/null"])
         .arg(own)
+        .arg(experiment)
         .env(TASK, task)
         .output()
         .map_err(|e| format!("valgrind does not start: {e}"))?;
