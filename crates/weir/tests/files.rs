@@ -55,6 +55,8 @@ fn parts_add_up_and_copies_take_no_less_than_the_machine_allows() {
     assert!(of("flac", "gbps") > 4.0 * of("nova", "gbps"));
     assert!(of("flac", "sustained") <= figure(&found["copies"], &[], 1, "to_medium") * 1.1);
     assert!(of("flac", "full_after_s") < of("ext4", "full_after_s"));
+    let page = place.run("report 1 -o -").expect(0).out();
+    assert!(page.contains("<h1>Files on a slower tier: flac"));
     let again = times(&Place::new(), "--on flac --threads 1,4");
     assert_eq!(again["ios"], found["ios"]);
 }

@@ -30,29 +30,22 @@ const PAGES: [&str; 5] = [
     "Advice on tiering",
 ];
 
+/// Titles of studies about programs on slower tiers.
+const SLOWDOWN: [&str; 4] = [
+    "Slowdown by cause",
+    "Predictions",
+    "The model of slowdown",
+    "Interleaving",
+];
+
 /// The whole page.
 pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let named = sections.iter().map(Section::machine);
     let machines = distinct(named.chain(insights.iter().map(Insight::machine)));
     let title = format!("Weir: {}", machines.join(", "));
     let chapters = chapters(sections, insights);
-    let about = match sections {
-        [] => match distinct(insights.iter().map(|insight| insight.shown.title)).as_slice() {
-            ["Steering"] => "Steering on",
-            ["Touched pages"] => "Touched pages on",
-            ["A fitted machine"] => "Fit of",
-            ["Designs"] => "Results of",
-            ["Programs beside each other"] => "Programs on",
-            titles if titles.iter().all(|title| PAGES.contains(title)) => "Tiering on",
-            titles if titles.contains(&"") => "Runs on",
-            _ => "Slowdown on",
-        },
-        _ => "Memory tiers of",
-    };
-    let about = match (study_of(sections), insights) {
-        (Some(study), []) => format!("{study} of"),
-        _ => about.to_owned(),
-    };
+    let about = about(sections, insights);
+    let heading = format!("{about} {}", machines.join(" and "));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -66,7 +59,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
             body {
                 header {
                     button type="button" id="theme" hidden { "dark or light" }
-                    h1 { (about) " " (machines.join(" and ")) }
+                    h1 { (heading.trim_end_matches([' ', ':'])) }
                     div class="machines" {
                         @for section in sections { (head::machine(section)) }
                         @for insight in insights { (insight::machine(insight)) }
@@ -97,6 +90,27 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     };
     // XML, which a saved figure is, has no place for control characters, escaped or not.
     page.into_string().replace(forbidden_in_xml, "\u{fffd}")
+}
+
+/// What a page is about: words that the names of its machines follow.
+fn about(sections: &[Section], insights: &[Insight]) -> String {
+    if let (Some(study), []) = (study_of(sections), insights) {
+        return format!("{study} of");
+    }
+    if !sections.is_empty() {
+        return "Memory tiers of".to_owned();
+    }
+    let titles = distinct(insights.iter().map(|insight| insight.shown.title));
+    match titles.as_slice() {
+        ["A fitted machine"] => "Fit of".to_owned(),
+        ["Designs"] => "Results of".to_owned(),
+        ["Programs beside each other"] => "Programs on".to_owned(),
+        titles if titles.iter().all(|title| SLOWDOWN.contains(title)) => "Slowdown on".to_owned(),
+        [title @ ("Steering" | "Touched pages")] => format!("{title} on"),
+        titles if titles.iter().all(|title| PAGES.contains(title)) => "Tiering on".to_owned(),
+        [title] if !title.is_empty() => format!("{title}:"),
+        _ => "Runs on".to_owned(),
+    }
 }
 
 /// What runs mean, their charts and their figures, for a page that another program makes, such as a notebook. Its style
