@@ -55,6 +55,41 @@ fn add(to: &mut Nodes, more: &Nodes) {
     }
 }
 
+/// The processes that a process has started, and those that they have, as far as they run; none where the kernel does not list
+/// them (`CONFIG_PROC_CHILDREN`).
+pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut left = children(root, process);
+    while let Some(child) = left.pop() {
+        left.extend(children(root, child));
+        found.push(child);
+    }
+    found
+}
+
+/// The memory of these processes, each page that several have in equal parts (`Pss` of `/proc/PID/smaps_rollup`, Linux 4.14).
+///
+/// # Errors
+/// No process says it.
+pub fn memory(root: &Root, processes: &[u32]) -> Result<Bytes, Unavailable> {
+    let of = |process: &u32| {
+        let text = root.text(&format!("/proc/{process}/smaps_rollup"));
+        let line = text
+            .known()?
+            .lines()
+            .find_map(|line| line.strip_prefix("Pss:"))?;
+        let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(Bytes(kib.saturating_mul(1024)))
+    };
+    let known: Vec<Bytes> = processes.iter().filter_map(of).collect();
+    match known.is_empty() {
+        true => Err(Unavailable::because(
+            "/proc/PID/smaps_rollup of its processes cannot be read".to_owned(),
+        )),
+        false => Ok(known.into_iter().sum()),
+    }
+}
+
 fn children(root: &Root, process: u32) -> Vec<u32> {
     let threads = root.numbered(&format!("/proc/{process}/task"), "");
     let of = |&(thread, _): &(u32, String)| {
