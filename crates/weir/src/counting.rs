@@ -1,5 +1,6 @@
 //! Commands and processes of this host, counted: what the verbs share that do.
 
+use std::cell::OnceCell;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
@@ -87,8 +88,12 @@ impl Count<'_> {
             (false, None) => Ok(vec![Target::Children]),
         };
         let targets = targets.map_err(|why| Failure::request(why.reason))?;
-        let began = Instant::now();
-        let is_over = || self.lasts.is_some_and(|lasts| began.elapsed() >= lasts);
+        // From the first look on, when counting has begun.
+        let began = OnceCell::new();
+        let is_over = || {
+            let passed = began.get_or_init(Instant::now).elapsed();
+            self.lasts.is_some_and(|lasts| passed >= lasts)
+        };
         let enough = || stop.requested() || is_over();
         stop.waits_for(match (self.command, self.pid) {
             ([], Some(pid)) => format!("process {pid} to end"),

@@ -243,16 +243,17 @@ fn advice_is_a_policy_that_the_allocator_reads_as_it_is() {
     let here = "place advise renamed.toml --on emr2s+cxl-a --max-loss 0 --whole --policy here.toml";
     let said = place.run(here).expect(0).err();
     assert!(
-        said.contains("`pages` (6.0 GiB) is no class and not in this policy"),
+        said.contains("`pages` (6 GiB) is no class and not in this policy"),
         "{said}"
     );
     place.run(format!("{here} --class pages=cold")).expect(0);
     let text = std::fs::read_to_string(place.path("here.toml")).unwrap();
-    assert!(text.contains("# pages, 6.0 GiB: "), "{text}");
+    assert!(text.contains("# pages, 6 GiB: "), "{text}");
     if can_place(&place) {
         for class in ["index", "cold"] {
             let mapped = kernel_places(&place.path("here.toml"), class);
-            assert!(mapped.is_none_or(|line| line.contains("bind:0 ")), "{text}");
+            let policy = mapped.as_deref().and_then(|line| line.split(' ').nth(1));
+            assert!(policy.is_none_or(|policy| policy == "bind:0"), "{mapped:?}");
         }
     }
 
@@ -363,7 +364,10 @@ fn a_command_is_advised_by_the_sites_of_its_allocations() {
             std::fs::copy(&library, bin.join("../lib/libweir_tag.so")).unwrap();
             let words = ["-o", "b.toml", "--format", "json", "--", "./blocks"];
             let done = weir(&[&tag[..], &words].concat()).expect(0);
-            let found: Value = serde_json::from_str(&done.out()).unwrap();
+            // The recording has a document of its own before that of the advice.
+            let out = done.out();
+            let documents = serde_json::Deserializer::from_str(&out).into_iter::<Value>();
+            let found = documents.last().unwrap().unwrap();
             let objects = found["objects"].as_array().unwrap();
             let sites = objects.iter().filter(|one| {
                 one["object"]

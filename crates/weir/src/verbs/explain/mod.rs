@@ -66,10 +66,10 @@ pub struct Args {
           value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     interval: Option<u64>,
     /// Observe a real program of this host for this time [default: 5s].
-    #[arg(long = "for", value_name = "TIME", requires = "workload")]
+    #[arg(long = "for", value_name = "TIME", requires = "workload", conflicts_with_all = ["command", "counters", "pid"])]
     lasts: Option<Nanos>,
     /// The size of the data of a real program of this host [default: as described, at most half of the free memory].
-    #[arg(long, value_name = "SIZE", requires = "workload")]
+    #[arg(long, value_name = "SIZE", requires = "workload", conflicts_with_all = ["command", "counters", "pid"])]
     size: Option<Bytes>,
     /// What a lone chase takes on the memory of each run, in ns, as `weir bench latency` measures it: tells
     /// whether reads queue.
