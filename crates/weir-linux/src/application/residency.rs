@@ -145,6 +145,25 @@ mod tests {
     use super::*;
 
     #[test]
+    fn the_memory_of_what_a_process_has_started_is_found() {
+        let root = Root::live();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let found = descendants(&root, std::process::id());
+        // A kernel may list no children; memory is known of any process of this user.
+        let is_listed = found.is_empty() || found.contains(&child.id());
+        let bytes = memory(&root, &[child.id(), u32::MAX]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_listed, "{found:?}");
+        assert!(bytes.unwrap() > Bytes(0));
+        assert!(memory(&root, &[]).is_err());
+        assert!(!descendants(&root, std::process::id()).contains(&child.id()));
+    }
+
+    #[test]
     fn pages_count_by_node_and_size_without_files() {
         let text = "1000 bind:1 anon=3 dirty=3 N0=1 N1=2 kernelpagesize_kB=4\n\
                     5000 default file=/usr/bin/redis-server mapped=9 N0=9 kernelpagesize_kB=4\n\
