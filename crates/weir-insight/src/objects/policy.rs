@@ -185,7 +185,9 @@ impl PlaceAdvice {
             ROUND.. => self.to.to_string(),
             _ => {
                 let fast = ROUND - slow;
-                let divisor = (1..=slow).rev().find(|d| slow % d == 0 && fast % d == 0);
+                let divisor = (1..=slow)
+                    .rev()
+                    .find(|&d| slow.is_multiple_of(d) && fast.is_multiple_of(d));
                 let divisor = divisor.unwrap_or(1);
                 format!(
                     "{}={},{}={}",
