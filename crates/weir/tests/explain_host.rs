@@ -265,6 +265,20 @@ fn servers_of(weir: u32) -> Vec<u32> {
     tasks.into_iter().flatten().flatten().flat_map(of).collect()
 }
 
+/// The command, whose private folders are in the place.
+fn with_own_folder(place: &Place, words: &[&str]) -> Command {
+    let folder = place.path("t");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = place.command(words);
+    command.env("TMPDIR", folder);
+    command
+}
+
+/// Private folders of servers that were not ended.
+fn left(place: &Place) -> usize {
+    std::fs::read_dir(place.path("t")).unwrap().count()
+}
+
 #[test]
 fn a_preset_is_started_observed_explained_and_ended() {
     let place = Place::new();
@@ -280,7 +294,9 @@ fn a_preset_is_started_observed_explained_and_ended() {
         let words = [
             "explain", name, "--size", "8M", "--for", "600ms", "-I", "200",
         ];
-        let document = place.run([&words[..], &JSON].concat()).expect(0).json();
+        let done = with_own_folder(&place, &[&words[..], &JSON].concat()).output();
+        let document = crate::common::Done(done.unwrap()).expect(0).json();
+        assert_eq!(left(&place), 0);
         let run = run_of(&document);
         assert_eq!(
             (&run["workload"], &run["tier"]),
@@ -319,7 +335,9 @@ fn a_preset_that_dies_while_it_is_observed_is_not_explained() {
     }
     let place = Place::new();
     let words = ["explain", "redis-ycsb-a", "--size", "4M", "--for", "60s"];
-    let weir = place.start([&words[..], &JSON].concat());
+    let mut command = with_own_folder(&place, &[&words[..], &JSON].concat());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let weir = command.spawn().unwrap();
     let began = Instant::now();
     let server = loop {
         let loaded = |pid: &u32| {
@@ -341,12 +359,15 @@ fn a_preset_that_dies_while_it_is_observed_is_not_explained() {
         );
         std::thread::sleep(Duration::from_millis(10));
     };
+    // Until its data are loaded and it is observed.
+    std::thread::sleep(Duration::from_secs(1));
     let killed = Command::new("kill")
         .args(["-9", &server.to_string()])
         .status();
     assert!(killed.unwrap().success());
     let done = crate::common::Done(weir.wait_with_output().unwrap());
     done.refuses(1, &["redis-server ended during the run", "signal: 9"]);
+    assert_eq!(left(&place), 0);
     assert_eq!(
         place
             .run("runs list --format csv")
