@@ -31,6 +31,8 @@ use crate::nodes::{all_here, here};
 
 /// How long it is observed, unless asked for.
 const LASTS: Nanos = Nanos(5e9);
+/// By then the client of a server that has died has said so (half a second, and its own look).
+const NOTICED: Duration = Duration::from_secs(1);
 /// Windows of that, unless asked for.
 const WINDOW: Duration = Duration::from_secs(1);
 
@@ -253,8 +255,20 @@ impl<'a> Observed<'a> {
             .run(&context.stop),
         };
         let bytes = memory(&root, &processes).map_err(|why| why.reason);
+        let seen = counted.as_ref().ok().and_then(|counted| counted.elapsed);
+        let has_died = seen.is_some_and(|seen| seen.as_secs() < lasts.as_secs_f64()) && !stop();
+        if has_died {
+            // Its client notices that it has gone, and says how, unless it is ended first.
+            std::thread::sleep(NOTICED);
+        }
         // That it failed meanwhile says more than what could not be counted.
         let done = application.end()?;
+        if has_died {
+            return Err(Failure::work(format!(
+                "`{}` ended while it was observed",
+                tenant.name
+            )));
+        }
         Ok((counted?, done, bytes))
     }
 }
