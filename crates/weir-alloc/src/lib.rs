@@ -36,7 +36,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 pub use global::Global;
-pub use policy::PolicyError;
+pub use policy::{Placement, PolicyError, placements};
 
 use heap::Heap;
 use policy::Policy;

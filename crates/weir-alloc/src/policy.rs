@@ -49,6 +49,29 @@ impl PolicyError {
     }
 }
 
+/// Where a policy places a class.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// The class.
+    pub class: String,
+    /// Its nodes, each with its share (1 where shares are not given); empty where the kernel decides.
+    pub nodes: Vec<(u32, u32)>,
+}
+
+/// Where the text of a policy places its classes, in its order, on a machine that has memory on `nodes`. Nothing is mapped, so
+/// that a policy is checked for another machine than this one. `file` is its name in errors.
+///
+/// # Errors
+/// It says something unknown, or names a node that is absent without `fallback = "any"`.
+pub fn placements(file: &str, text: &str, nodes: &[u32]) -> Result<Vec<Placement>, PolicyError> {
+    let rules = Policy::read(file, text, nodes)?.rules.into_iter();
+    let placed = |rule: Rule| Placement {
+        class: rule.name,
+        nodes: rule.place.nodes,
+    };
+    Ok(rules.map(placed).collect())
+}
+
 impl fmt::Display for PolicyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)

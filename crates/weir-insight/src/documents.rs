@@ -8,7 +8,7 @@ use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
 use weir_model::interplay::Reason;
 use weir_model::metric::OwnMetric;
 use weir_model::topology::TierName;
-use weir_model::units::{Cycles, GbPerSec, Nanos};
+use weir_model::units::{Bytes, Cycles, GbPerSec, Nanos};
 use weir_model::workload::Population;
 
 /// Where runs lose their cycles.
@@ -35,9 +35,14 @@ pub struct ExplainedRun {
     /// What it got done, in its own metric; absent where that is not known, as of a command, whose metric is its time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<OwnMetric>,
-    /// How long it took; absent where only counters are known, and of a program that answers requests without end.
+    /// How long it took, or of an application of this host how long it was observed; absent where only counters are known, and of
+    /// a program of a model that answers requests without end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time_ns: Option<Nanos>,
+    /// Its memory, of all its processes together, each page that several have in equal parts (`Pss` of proc(5)); absent where
+    /// that was not looked at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory: Option<Bytes>,
     /// How the command ended that was counted; absent where none was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
@@ -178,6 +183,8 @@ pub enum Yardstick {
     /// Time from start to end, where cycles were not counted: the same work is taken for granted, and
     /// causes are unknown.
     Time,
+    /// What it got done in a second, in its own metric, where cycles were not counted; causes are unknown.
+    Rate,
 }
 
 /// Slowdown of a phase.

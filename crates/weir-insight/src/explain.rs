@@ -57,6 +57,8 @@ pub struct CountedRun {
     pub metric: Option<OwnMetric>,
     /// How long it took, where known.
     pub time: Option<Nanos>,
+    /// Its memory, where it was looked at.
+    pub memory: Option<Bytes>,
     /// Lines between caches and memory, where they were counted for it alone.
     pub gbps: Option<GbPerSec>,
     /// How it ended, where it was a command that was run here.
@@ -81,6 +83,7 @@ impl CountedRun {
             beside: None,
             metric: None,
             time: Some(run.time),
+            memory: None,
             gbps: None,
             exit_status: None,
             counters: run.counters.clone(),
@@ -107,6 +110,7 @@ impl CountedRun {
             beside: None,
             metric: Some(run.metric.clone()),
             time: run.time,
+            memory: None,
             gbps: run.gbps,
             exit_status: None,
             counters,
@@ -127,6 +131,7 @@ impl CountedRun {
             beside: None,
             metric: None,
             time: file.elapsed,
+            memory: None,
             gbps: None,
             exit_status: file.exit_status,
             counters: file.total.clone(),
@@ -146,7 +151,7 @@ impl CountedRun {
         let kernel = kernel(&self.counters);
         let run = match Run::of(&self.counters) {
             Err(InsightError::Missing { counters, .. })
-                if self.time.is_some() || !kernel.is_empty() =>
+                if self.time.is_some() || self.metric.is_some() || !kernel.is_empty() =>
             {
                 return Ok(self.without_cycles(kernel, &counters));
             }
@@ -172,6 +177,7 @@ impl CountedRun {
             beside: self.beside.clone(),
             metric: self.metric.clone(),
             time_ns: self.time,
+            memory: self.memory,
             exit_status: self.exit_status,
             kernel,
             gbps: self.bandwidth(),
@@ -215,6 +221,7 @@ impl CountedRun {
             beside: self.beside.clone(),
             metric: self.metric.clone(),
             time_ns: self.time,
+            memory: self.memory,
             exit_status: self.exit_status,
             kernel,
             gbps: None,
@@ -250,10 +257,10 @@ impl CountedRun {
     }
 
     /// Where the same work loses more on another memory. Phases are compared by name and place. Where
-    /// cycles of either were not counted, the times of both are compared.
+    /// cycles of either were not counted, what both got done is compared, or else their times.
     ///
     /// # Errors
-    /// Counters of either cannot be of a run, or neither cycles nor times of both are known.
+    /// Counters of either cannot be of a run, or neither cycles nor metrics nor times of both are known.
     pub fn difference(&self, other: &Self) -> Result<ExplainedDifference, InsightError> {
         let between =
             |a: &CounterSet, b: &CounterSet| Difference::between(&Run::of(a)?, &Run::of(b)?);
@@ -262,10 +269,21 @@ impl CountedRun {
             self.time,
             other.time,
         ) {
-            (Err(InsightError::Missing { .. }), Some(here), Some(there)) if here.get() > 0.0 => {
+            (Err(why @ InsightError::Missing { .. }), here, there) => {
+                let (ratio, by) = match (&self.metric, &other.metric, here, there) {
+                    // How long they were observed says nothing of them.
+                    (Some(one), Some(two), ..) if one.unit == two.unit => {
+                        (one.rate / two.rate, Yardstick::Rate)
+                    }
+                    (None, None, Some(here), Some(there)) => (there / here, Yardstick::Time),
+                    _ => return Err(why),
+                };
+                if !ratio.is_finite() {
+                    return Err(why);
+                }
                 return Ok(ExplainedDifference {
-                    slowdown_pct: (there / here - 1.0) * 100.0,
-                    by: Yardstick::Time,
+                    slowdown_pct: (ratio - 1.0) * 100.0,
+                    by,
                     components: Components::default(),
                     instructions: None,
                     verdict: None,

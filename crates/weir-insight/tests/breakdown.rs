@@ -6,12 +6,15 @@ use common::{IDLE, Program};
 use proptest::prelude::*;
 use weir_insight::bound::classify;
 use weir_insight::breakdown::{Breakdown, Difference};
+use weir_insight::documents::Yardstick;
+use weir_insight::explain::CountedRun;
 use weir_insight::prefetch::Health;
 use weir_insight::{InsightError, Run};
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{Bound, PrefetchForm};
-use weir_model::units::Cycles;
+use weir_model::metric::OwnMetric;
+use weir_model::units::{Cycles, Nanos};
 
 const FORM: PrefetchForm = PrefetchForm::SapphireRapids;
 
@@ -50,6 +53,49 @@ fn times(set: &CounterSet, factor: u64) -> CounterSet {
         scaled.set(counter, value * factor);
     }
     scaled
+}
+
+/// A run whose cycles were not counted, with what it got done in a second.
+fn without_cycles(per_s: Option<f64>, ms: f64) -> CountedRun {
+    CountedRun {
+        metric: per_s.map(|rate| OwnMetric {
+            unit: "requests/s".into(),
+            rate,
+            ns: None,
+            p99: None,
+        }),
+        time: Some(Nanos(ms * 1e6)),
+        name: "a server".into(),
+        tier: None,
+        beside: None,
+        memory: None,
+        gbps: None,
+        exit_status: None,
+        counters: CounterSet::default(),
+        phases: Vec::new(),
+        prefetch: None,
+        unloaded: None,
+    }
+}
+
+proptest! {
+    /// How long a server was observed says nothing of it, and how long a command took does.
+    #[test]
+    fn runs_without_cycles_are_compared_by_what_they_got_done_or_by_time(
+        rates in (1.0..1e6_f64, 1.0..1e6_f64),
+        times in (1.0..1e6_f64, 1.0..1e6_f64),
+    ) {
+        let between = |one, two| without_cycles(one, times.0).difference(&without_cycles(two, times.1));
+        let served = between(Some(rates.0), Some(rates.1)).unwrap();
+        prop_assert_eq!(served.by, Yardstick::Rate);
+        prop_assert!((served.slowdown_pct - (rates.0 / rates.1 - 1.0) * 100.0).abs() < 1e-6 * rates.0);
+        let timed = between(None, None).unwrap();
+        prop_assert_eq!(timed.by, Yardstick::Time);
+        prop_assert!((timed.slowdown_pct - (times.1 / times.0 - 1.0) * 100.0).abs() < 1e-6 * times.1);
+        prop_assert!(between(Some(rates.0), None).is_err());
+        prop_assert!(between(Some(rates.0), Some(0.0)).is_err());
+        prop_assert!(without_cycles(Some(rates.0), 1.0).explain().is_ok());
+    }
 }
 
 proptest! {

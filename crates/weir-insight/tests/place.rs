@@ -11,6 +11,8 @@ use weir_insight::objects::choose::{
     Choice, Goal, best, best_measured, candidates, object_level, pareto, sets as some_sets,
 };
 use weir_insight::objects::ends::{Crossed, Ends, Object, Phase, Queue};
+use weir_insight::objects::policy::{CLASSES, ClassOf, TierNode, classes};
+use weir_insight::objects::{ObjectAdvice, PlaceAdvice};
 use weir_insight::studies::place::{placed, tried};
 use weir_insight::two_tiers::Tiers;
 use weir_lab::{WorkloadOptions, side_by_side};
@@ -56,7 +58,74 @@ fn some() -> impl Strategy<Value = Vec<(u64, f64, f64, u64)>> {
     prop::collection::vec((1u64..4096, 0.0..1e6, 0.0..1e6, 0u64..30_000), 1..10)
 }
 
+fn tier(tier: &str, node: u32) -> TierNode {
+    TierNode {
+        tier: TierName::named(tier),
+        node,
+        assumed: false,
+    }
+}
+
+/// Advice with these objects, each with its share on the slower tier in twentieths.
+fn advice(objects: &[(String, u32)]) -> PlaceAdvice {
+    let object = |(name, slow): &(String, u32)| ObjectAdvice {
+        object: name.clone(),
+        bytes: Bytes::mib(64),
+        order: "random".into(),
+        read_gbps: GbPerSec(1.0),
+        write_gbps: GbPerSec(0.0),
+        waits_pct: 1.0,
+        alone_pct: 1.0,
+        share_pct: f64::from(*slow) / 20.0 * 100.0,
+        advice: "as a test has it\nand on".into(),
+    };
+    PlaceAdvice {
+        workload: "w".into(),
+        from: TierName::named("dram"),
+        to: TierName::named("cxl0"),
+        max_loss_pct: Some(5.0),
+        free: None,
+        objects: objects.iter().map(object).collect(),
+        placings: Vec::new(),
+        curve: Vec::new(),
+    }
+}
+
 proptest! {
+    /// `weir-alloc` reads from the file what was advised, for every class, and for no other object.
+    #[test]
+    fn a_policy_places_each_class_as_advised(
+        drawn in prop::collection::btree_map("[a-zA-Z0-9_.-]{1,32}", (0_u32..=20, any::<bool>()), 1..9),
+        nodes in (0_u32..4, 4_u32..9),
+        made_by in ".{0,40}",
+    ) {
+        let objects: Vec<(String, u32)> = drawn.iter().map(|(name, (slow, _))| (name.clone(), *slow)).collect();
+        // The first is a class, so that there is one; every other class has a name of its own.
+        let named: Vec<ClassOf> = (drawn.iter().enumerate())
+            .filter(|(n, (_, (_, is_class)))| *n == 0 || *is_class)
+            .map(|(n, (name, _))| match n % 2 {
+                0 => ClassOf::read(&format!("{name}=a.class-of_{n}")).unwrap(),
+                _ => ClassOf::read(name).unwrap(),
+            })
+            .collect();
+        let names: Vec<&str> = objects.iter().map(|(name, _)| name.as_str()).collect();
+        let classes = classes(&names, &named).unwrap();
+        let file = advice(&objects).policy(&classes, &[tier("dram", nodes.0), tier("cxl0", nodes.1)], &made_by);
+        let read = weir_alloc::placements("p.toml", &file.text, &[nodes.0, nodes.1]).unwrap();
+        prop_assert_eq!(read.len(), classes.len());
+        for (name, slow) in &objects {
+            let Some(class) = classes.iter().find(|one| one.object == *name) else {
+                let said = |note: &String| note.starts_with(&format!("`{name}` "));
+                prop_assert!(file.notes.iter().any(said), "{:?}", file.notes);
+                continue;
+            };
+            let placed = &read.iter().find(|one| one.class == class.class).unwrap().nodes;
+            let all: u32 = placed.iter().map(|one| one.1).sum();
+            let there: u32 = placed.iter().filter(|one| one.0 == nodes.1).map(|one| one.1).sum();
+            prop_assert_eq!(there * 20, slow * all, "{}", file.text);
+        }
+    }
+
     #[test]
     fn nothing_moved_costs_nothing_and_more_moved_never_costs_less_without_queues(objects in some(), o in 0usize..10) {
         let mut ends = ends(&objects);
@@ -215,4 +284,38 @@ fn advice_is_within_two_points_of_the_best_placement() {
         off[off.len() * 9 / 10] * 100.0
     );
     assert!(near * 100 >= found.len() * 90, "{near} of {}", found.len());
+}
+
+#[test]
+fn classes_of_a_policy_are_those_that_the_allocator_has_or_that_are_named() {
+    let own: Vec<&str> = weir_alloc::ObjectClass::ALL
+        .iter()
+        .map(|class| class.name())
+        .collect();
+    assert_eq!(own, CLASSES);
+    let named = |words: &[&str]| -> Vec<ClassOf> {
+        words
+            .iter()
+            .map(|word| ClassOf::read(word).unwrap())
+            .collect()
+    };
+    let found = |objects: &[&str], words: &[&str]| classes(objects, &named(words));
+    assert_eq!(
+        found(&["index", "libc.so.6", "pages"], &["pages=buffer"]).unwrap(),
+        named(&["index", "pages=buffer"])
+    );
+    for (objects, words, said) in [
+        (&["a", "b"][..], &[][..], "no object is a class"),
+        (
+            &["a", "b"],
+            &["c"],
+            "there is no object `c`; there are a, b",
+        ),
+        (&["a", "index"], &["a=index"], "both of class `index`"),
+    ] {
+        let why = found(objects, words).unwrap_err();
+        assert!(why.contains(said), "{why}");
+    }
+    assert!(ClassOf::read("a=").is_err() && ClassOf::read("a b").is_err());
+    assert!(ClassOf::read(&"a".repeat(33)).is_err());
 }

@@ -59,6 +59,11 @@ impl Mappings {
         }
     }
 
+    /// The name of each part, by address.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.all.iter().map(|(_, _, name)| name.as_str())
+    }
+
     /// What is mapped at an address.
     pub fn at(&self, address: u64) -> Option<&str> {
         let after = self.all.partition_point(|one| one.0 <= address);

@@ -1,10 +1,11 @@
 //! Commands and processes of this host, counted: what the verbs share that do.
 
+use std::cell::OnceCell;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, ExitStatus};
 use std::sync::LazyLock;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::perf::Target;
@@ -33,6 +34,10 @@ pub struct Count<'a> {
     pub command: &'a [String],
     /// A process to count.
     pub pid: Option<u32>,
+    /// Processes that are counted together with `pid`.
+    pub others: &'a [u32],
+    /// Of a process: stop after this time.
+    pub lasts: Option<Duration>,
     /// Whether to count all that runs on this machine.
     pub all: bool,
     /// How often, for phases.
@@ -72,11 +77,24 @@ impl Count<'_> {
         let table = table.ok();
         let targets = match (self.all, self.pid) {
             (true, _) => perf::every_cpu(&root),
-            (false, Some(pid)) => perf::threads_of(&root, pid),
+            (false, Some(pid)) => perf::threads_of(&root, pid).map(|mut all| {
+                // Of the others, one that has ended meanwhile has no threads.
+                let others = self.others.iter();
+                all.extend(
+                    others.flat_map(|&pid| perf::threads_of(&root, pid).unwrap_or_default()),
+                );
+                all
+            }),
             (false, None) => Ok(vec![Target::Children]),
         };
         let targets = targets.map_err(|why| Failure::request(why.reason))?;
-        let enough = || stop.requested();
+        // From the first look on, when counting has begun.
+        let began = OnceCell::new();
+        let is_over = || {
+            let passed = began.get_or_init(Instant::now).elapsed();
+            self.lasts.is_some_and(|lasts| passed >= lasts)
+        };
+        let enough = || stop.requested() || is_over();
         stop.waits_for(match (self.command, self.pid) {
             ([], Some(pid)) => format!("process {pid} to end"),
             (command, _) => format!("`{}` to end", command.join(" ")),

@@ -1,6 +1,9 @@
 //! `weir explain` of commands and processes of this host, as a process. Where the machine has no
 //! counters of its cores, as most virtual ones, time and the kernel's counts remain.
 
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use crate::common::Place;
 
 const JSON: [&str; 2] = ["--format", "json"];
@@ -237,4 +240,189 @@ fn two_files_without_cycles_are_compared_by_their_times() {
         table.contains("slower by time; causes are unknown"),
         "{table}"
     );
+}
+
+fn is_installed(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed");
+    }
+    found
+}
+
+/// Servers that this command has started and not ended.
+fn servers_of(weir: u32) -> Vec<u32> {
+    let tasks = std::fs::read_dir(format!("/proc/{weir}/task"));
+    let of = |task: std::fs::DirEntry| {
+        let children = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        let ids = children.split_whitespace().filter_map(|id| id.parse().ok());
+        ids.collect::<Vec<u32>>()
+    };
+    tasks.into_iter().flatten().flatten().flat_map(of).collect()
+}
+
+/// The command, whose private folders are in the place.
+fn with_own_folder(place: &Place, words: &[&str]) -> Command {
+    let folder = place.path("t");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut command = place.command(words);
+    command.env("TMPDIR", folder);
+    command
+}
+
+/// Private folders of servers that were not ended.
+fn left(place: &Place) -> usize {
+    std::fs::read_dir(place.path("t")).unwrap().count()
+}
+
+#[test]
+fn a_preset_is_started_observed_explained_and_ended() {
+    let place = Place::new();
+    for (program, name) in [
+        ("redis-server", "redis-ycsb-a"),
+        ("memcached", "memcached-ycsb-c"),
+    ] {
+        if !is_installed(program) {
+            let done = place.run(["explain", name]);
+            done.refuses(3, &["not installed", "apt-get install"]);
+            continue;
+        }
+        let words = [
+            "explain", name, "--size", "8M", "--for", "600ms", "-I", "200",
+        ];
+        let done = with_own_folder(&place, &[&words[..], &JSON].concat()).output();
+        let document = crate::common::Done(done.unwrap()).expect(0).json();
+        assert_eq!(left(&place), 0);
+        let run = run_of(&document);
+        assert_eq!(
+            (&run["workload"], &run["tier"]),
+            (&name.into(), &"dram".into())
+        );
+        // Its own metric, its memory, and how long it was looked at are known on any host.
+        assert_eq!(run["metric"]["unit"], "requests/s");
+        assert!(run["metric"]["rate"].as_f64() > Some(0.0), "{run}");
+        assert!(run["metric"]["ns"]["p50"].as_f64() > Some(0.0), "{run}");
+        assert!(run["memory"].as_u64() > Some(8 << 20), "{run}");
+        assert!(run["time_ns"].as_f64() >= Some(600e6), "{run}");
+        let untold = run["untold"].as_array().cloned().unwrap_or_default();
+        if untold.iter().any(|untold| untold["counter"] == "cycles") {
+            assert!(run["bound"].is_null() && run["ipc"].is_null(), "{run}");
+            let shown = place.run("runs show last").expect(0).out();
+            assert!(shown.contains("cycles were not counted"), "{shown}");
+            assert!(shown.contains("requests/s, p50"), "{shown}");
+            assert!(
+                shown.lines().all(|line| line.chars().count() <= 80),
+                "{shown}"
+            );
+        }
+        if run["kernel"]["cpu_ns"].is_number() {
+            assert!(
+                run["phases"].as_array().is_some_and(|all| all.len() >= 2),
+                "{run}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_preset_that_dies_while_it_is_observed_is_not_explained() {
+    if !is_installed("redis-server") {
+        return;
+    }
+    let place = Place::new();
+    let words = ["explain", "redis-ycsb-a", "--size", "4M", "--for", "60s"];
+    let mut command = with_own_folder(&place, &[&words[..], &JSON].concat());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let weir = command.spawn().unwrap();
+    let began = Instant::now();
+    let server = loop {
+        let loaded = |pid: &u32| {
+            let status = std::fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
+            let line = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let pages = status
+                .split(' ')
+                .nth(1)
+                .and_then(|pages| pages.parse::<u64>().ok());
+            // Pages of 4 KiB of the server and its data.
+            line.contains("unixsocket") && pages > Some(3000)
+        };
+        if let Some(server) = servers_of(weir.id()).into_iter().find(loaded) {
+            break server;
+        }
+        assert!(
+            began.elapsed() < Duration::from_secs(60),
+            "no server was started"
+        );
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    // Until its data are loaded and it is observed.
+    std::thread::sleep(Duration::from_secs(1));
+    let killed = Command::new("kill")
+        .args(["-9", &server.to_string()])
+        .status();
+    assert!(killed.unwrap().success());
+    let done = crate::common::Done(weir.wait_with_output().unwrap());
+    done.refuses(1, &["redis-server ended during the run", "signal: 9"]);
+    assert_eq!(left(&place), 0);
+    assert_eq!(
+        place
+            .run("runs list --format csv")
+            .expect(0)
+            .out()
+            .lines()
+            .count(),
+        1
+    );
+}
+
+#[test]
+fn a_program_of_a_description_is_explained_beside_another_and_without_one_refused() {
+    let place = Place::new();
+    let column = include_str!("../../../workloads/scan-column.toml");
+    let column = column
+        .replace("16 GiB", "8 MiB")
+        .replace("512 MiB", "256 KiB");
+    place.file("column.toml", column);
+    place.file(
+        "other.toml",
+        std::fs::read(place.path("column.toml")).unwrap(),
+    );
+    if std::thread::available_parallelism().unwrap().get() > 1 {
+        let words = "explain column.toml --for 300ms --beside dram:other.toml --format json";
+        let document = place.run(words).expect(0).json();
+        let of = |index: usize, key: &str| document["runs"][index][key].clone();
+        assert_eq!(of(0, "beside"), serde_json::Value::Null);
+        assert_eq!(of(1, "beside"), "dram:other.toml");
+        if of(0, "ipc").is_null() && of(1, "metric").is_object() {
+            assert_eq!(document["difference"]["by"], "rate", "{document}");
+        }
+    }
+    for (words, code, said) in [
+        ("explain chase", 2, "only a model runs a description"),
+        ("explain column.toml --rate 1000", 2, "--rate is of a model"),
+        (
+            "explain column.toml --no-prefetch",
+            2,
+            "--no-prefetch is of a model",
+        ),
+        ("explain column.toml --for 1ms", 2, "--for is from 100 ms"),
+        ("explain column.toml --tier cxl7", 3, "cxl7"),
+        (
+            "explain chase --on emr2s+cxl-a --for 1s",
+            2,
+            "--for is of what runs on this host",
+        ),
+        (
+            "explain chase --on emr2s+cxl-a -I 100",
+            2,
+            "--interval is of what runs on this host",
+        ),
+        ("explain --for 1s -- true", 2, "--for"),
+    ] {
+        place.run(words).refuses(code, &[said]);
+    }
 }

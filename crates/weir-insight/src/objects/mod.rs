@@ -7,5 +7,6 @@
 pub mod choose;
 mod document;
 pub mod ends;
+pub mod policy;
 
 pub use document::{ObjectAdvice, PlaceAdvice, Placing, Tradeoff};

@@ -29,14 +29,14 @@ use crate::two_tiers::{Tiers, lone_chases, options};
 /// Where a workload, a command or a process loses its cycles.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Explain {
-    /// A workload, to be run on the model.
+    /// A workload: on a model its description, on this host its real program.
     #[arg(
         required_unless_present_any = ["counters", "command", "pid"],
-        conflicts_with_all = ["counters", "command", "pid", "interval", "idle"]
+        conflicts_with_all = ["counters", "command", "pid"]
     )]
     pub workload: Option<String>,
     /// The tier that its pages lie on, and one to compare with [default: the first two of a model; of a
-    /// command, where the kernel puts them].
+    /// command, where the kernel puts them; of a program of this host dram].
     #[arg(
         long = "tier",
         alias = "tiers",
@@ -253,7 +253,7 @@ fn us(latency: Nanos) -> f64 {
     latency.get() / 1e3
 }
 
-const QUANTITIES: [(&str, Read); 15] = [
+const QUANTITIES: [(&str, Read); 16] = [
     ("p50 of its requests [us]", |r| {
         served(r).map(|ns| us(ns.p50))
     }),
@@ -262,6 +262,9 @@ const QUANTITIES: [(&str, Read); 15] = [
     ("processors busy", |r| {
         let elapsed = r.time_ns.filter(|t| t.get() > 0.0)?;
         Some(r.kernel.cpu_ns? / elapsed)
+    }),
+    ("memory [MiB]", |r| {
+        r.memory.map(|bytes| bytes.get() as f64 / 1024.0 / 1024.0)
     }),
     ("page faults", |r| r.kernel.page_faults.map(|n| n as f64)),
     ("context switches", |r| {
@@ -418,11 +421,14 @@ impl Explained {
     fn summary(difference: &ExplainedDifference) -> String {
         let all = difference.slowdown_pct;
         let mut text = slower(all);
-        if difference.by == Yardstick::Time {
-            text.push_str(
-                " by time; causes are unknown, and both runs are assumed to do the same work",
-            );
-            return text;
+        match difference.by {
+            Yardstick::Cycles => {}
+            Yardstick::Time => {
+                return format!(
+                    "{text} by time; causes are unknown, and both runs are assumed to do the same work"
+                );
+            }
+            Yardstick::Rate => return format!("{text} by what it gets done; causes are unknown"),
         }
         let names = CAUSES.iter().chain([&OTHER]).map(|part| part.name);
         // What gains most, where the second is the faster.
@@ -480,7 +486,11 @@ impl Outcome for Explained {
                 .first()
                 .and_then(|first| Some((p99(first)?, p99(run)?)));
             let tail = tail.map_or_else(String::new, |(from, to)| {
-                format!("p99 of a request from {from} to {to} us; an instruction is ")
+                let what = match difference.by {
+                    Yardstick::Rate => "it",
+                    _ => "an instruction",
+                };
+                format!("p99 of a request from {from} to {to} us; {what} is ")
             });
             all.push(note(&about, format!("{tail}{}", Self::summary(difference))));
             if let Some(verdict) = &difference.verdict
@@ -516,7 +526,11 @@ impl Outcome for Explained {
                 .filter(|_| self.difference.is_none());
             all.extend(alone.filter_map(|(run, name)| {
                 let took = figure(run.time_ns?.get() / 1e6);
-                Some(note(name, format!("took {took} ms")))
+                let text = match run.metric {
+                    Some(_) => format!("observed for {took} ms"),
+                    None => format!("took {took} ms"),
+                };
+                Some(note(name, text))
             }));
             let text =
                 "cycles were not counted: what follows is measured time and what the kernel counts";

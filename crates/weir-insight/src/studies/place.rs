@@ -33,7 +33,9 @@ use crate::two_tiers::{Tiers, options};
 Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a
   weir place advise my-service.toml --on emr2s+cxl-a --free 50% --verify
+  weir place advise engine.toml --on emr2s+cxl-a --policy policy.toml --class pages=buffer
   weir place advise --on ./my-server.toml+cxl-a --max-loss 2 -- ./job
+  weir place advise --on ./my-server.toml+cxl-a --tag -- ./job
   weir place advise --pid 4711 --free 16G --for 60s
 
 A command runs on this host under a tracer first, as `weir workload record` runs

@@ -55,6 +55,41 @@ fn add(to: &mut Nodes, more: &Nodes) {
     }
 }
 
+/// The processes that a process has started, and those that they have, as far as they run; none where the kernel does not list
+/// them (`CONFIG_PROC_CHILDREN`).
+pub fn descendants(root: &Root, process: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    let mut left = children(root, process);
+    while let Some(child) = left.pop() {
+        left.extend(children(root, child));
+        found.push(child);
+    }
+    found
+}
+
+/// The memory of these processes, each page that several have in equal parts (`Pss` of `/proc/PID/smaps_rollup`, Linux 4.14).
+///
+/// # Errors
+/// No process says it.
+pub fn memory(root: &Root, processes: &[u32]) -> Result<Bytes, Unavailable> {
+    let of = |process: &u32| {
+        let text = root.text(&format!("/proc/{process}/smaps_rollup"));
+        let line = text
+            .known()?
+            .lines()
+            .find_map(|line| line.strip_prefix("Pss:"))?;
+        let kib: u64 = line.split_ascii_whitespace().next()?.parse().ok()?;
+        Some(Bytes(kib.saturating_mul(1024)))
+    };
+    let known: Vec<Bytes> = processes.iter().filter_map(of).collect();
+    match known.is_empty() {
+        true => Err(Unavailable::because(
+            "/proc/PID/smaps_rollup of its processes cannot be read".to_owned(),
+        )),
+        false => Ok(known.into_iter().sum()),
+    }
+}
+
 fn children(root: &Root, process: u32) -> Vec<u32> {
     let threads = root.numbered(&format!("/proc/{process}/task"), "");
     let of = |&(thread, _): &(u32, String)| {
@@ -108,6 +143,25 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_memory_of_what_a_process_has_started_is_found() {
+        let root = Root::live();
+        let mut child = std::process::Command::new("sleep")
+            .arg("60")
+            .spawn()
+            .unwrap();
+        let found = descendants(&root, std::process::id());
+        // A kernel may list no children; memory is known of any process of this user.
+        let is_listed = found.is_empty() || found.contains(&child.id());
+        let bytes = memory(&root, &[child.id(), u32::MAX]);
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_listed, "{found:?}");
+        assert!(bytes.unwrap() > Bytes(0));
+        assert!(memory(&root, &[]).is_err());
+        assert!(!descendants(&root, std::process::id()).contains(&child.id()));
+    }
 
     #[test]
     fn pages_count_by_node_and_size_without_files() {

@@ -207,6 +207,8 @@ fn of_command(args: &Args, context: &Context) -> Result<()> {
     let counted = Count {
         command: &args.command,
         pid: None,
+        others: &[],
+        lasts: None,
         all: false,
         every: None,
         counters: &forecast::COUNTERS,

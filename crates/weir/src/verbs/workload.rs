@@ -6,6 +6,7 @@
 //! | `record` | a description of a command, which runs under a tracer |
 //! | `source` | where the bytes of a trace come from |
 //! | `reading` | how they are read in constant memory |
+//! | `tag` | the library that names a command's allocations |
 
 mod import;
 mod reading;
@@ -16,6 +17,7 @@ pub mod application;
 mod listing;
 mod options;
 pub mod size;
+mod tag;
 
 use std::path::{Path, PathBuf};
 
@@ -35,6 +37,7 @@ use crate::{driver, files, machine, studies};
 
 pub use import::VERB as IMPORT;
 pub use record::{Args as Recording, VERB as RECORD, is_script};
+pub use tag::Tag;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

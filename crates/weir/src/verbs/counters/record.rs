@@ -49,6 +49,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let count = Count {
         command: &args.command,
         pid: args.pid,
+        others: &[],
+        lasts: None,
         all: args.all,
         every: args.interval.map(Duration::from_millis),
         counters: &counters,

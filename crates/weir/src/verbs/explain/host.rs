@@ -85,6 +85,8 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         let counted = Count {
             command: &args.command,
             pid: args.pid,
+            others: &[],
+            lasts: None,
             all: false,
             every: args.interval.map(Duration::from_millis),
             counters: &COUNTERS,
@@ -124,13 +126,13 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
 }
 
 /// What runs beside a command, and the cores that it leaves.
-struct Neighbour {
+pub(super) struct Neighbour {
     chosen: Chosen,
-    name: String,
+    pub name: String,
     load: Load,
-    left: Vec<u32>,
+    pub left: Vec<u32>,
     /// What is worth knowing of its size.
-    told: Vec<String>,
+    pub told: Vec<String>,
 }
 
 enum Load {
@@ -139,7 +141,7 @@ enum Load {
 }
 
 /// A neighbour at work.
-enum Beside {
+pub(super) enum Beside {
     Stream(Box<dyn Machine>),
     Application(Box<dyn RunningApplication>),
 }
@@ -149,7 +151,7 @@ const LEAD: Nanos = Nanos(200e6);
 
 impl Neighbour {
     /// The stream or application that was asked for, on the second half of the cores, 16 at most.
-    fn of(args: &Args, context: &Context) -> Result<Option<Self>> {
+    pub fn of(args: &Args, context: &Context) -> Result<Option<Self>> {
         if args.study.beside.is_none() {
             return Ok(None);
         }
@@ -195,7 +197,7 @@ impl Neighbour {
     }
 
     /// It works until it is ended.
-    fn start(&self, context: &Context) -> Result<Beside> {
+    pub fn start(&self, context: &Context) -> Result<Beside> {
         let testbed = &self.chosen.testbed;
         Ok(match &self.load {
             Load::Stream(tenant) => {
@@ -216,7 +218,7 @@ impl Neighbour {
 
 impl Beside {
     /// Ends it, and gives its warnings.
-    fn end(self) -> Result<Vec<String>> {
+    pub fn end(self) -> Result<Vec<String>> {
         Ok(match self {
             Self::Stream(mut machine) => machine.stop()?.warnings,
             Self::Application(mut application) => {

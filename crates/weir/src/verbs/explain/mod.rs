@@ -1,5 +1,6 @@
 //! `weir explain`: where a workload, a command or a process loses its cycles.
 
+mod application;
 mod host;
 
 use std::path::{Path, PathBuf};
@@ -11,10 +12,10 @@ use weir_lab::interplay::Party;
 use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::{Document, Header};
 use weir_model::insight::PrefetchForm;
-use weir_model::units::Nanos;
+use weir_model::units::{Bytes, Nanos};
 
 use super::parties::parties;
-use super::workload::find_for;
+use super::workload::{find_for, real_program};
 use crate::context::Context;
 use crate::counting;
 use crate::driver::{self, Job};
@@ -36,6 +37,7 @@ Examples:
   weir explain my-service.toml --on emr2s+cxl-a --tier dram
   weir explain redis-ycsb-a --on emr2s+cxl-a --rate 40k --beside cxl0:nt_st
   weir explain bfs-twitter --on emr2s+cxl-a --beside cxl0:llama-decode
+  weir explain redis-ycsb-a --size 256M --for 10s     the real program, on this host
   weir explain -I 1000 -- ./service --once
   weir explain --tier dram,cxl0 -- ./service --once
   weir explain --beside dram:nt_st -- ./service --once
@@ -45,7 +47,8 @@ Examples:
   weir explain --counters local.csv --against cxl.csv --cpu spr
 
 A workload is the name of one that comes with Weir, or a file that describes
-one, and runs on a model. A command runs on this host, and is counted with all
+one. A model runs the description; on this host its real program is started,
+loaded with data, observed for a time, and ended. A command runs on this host, and is counted with all
 that it starts; it keeps its own input, output and errors, and its exit code is
 passed on. Counters are what `weir counters record` or `perf stat` wrote, as
 text, CSV (-x,) or JSON (-j).")]
@@ -62,6 +65,12 @@ pub struct Args {
     #[arg(short = 'I', long, value_name = "MS", conflicts_with = "counters",
           value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     interval: Option<u64>,
+    /// Observe a real program of this host for this time [default: 5s].
+    #[arg(long = "for", value_name = "TIME", requires = "workload", conflicts_with_all = ["command", "counters", "pid"])]
+    lasts: Option<Nanos>,
+    /// The size of the data of a real program of this host [default: as described, at most half of the free memory].
+    #[arg(long, value_name = "SIZE", requires = "workload", conflicts_with_all = ["command", "counters", "pid"])]
+    size: Option<Bytes>,
     /// What a lone chase takes on the memory of each run, in ns, as `weir bench latency` measures it: tells
     /// whether reads queue.
     #[arg(long, value_name = "NS", value_delimiter = ',', value_parser = idle)]
@@ -95,7 +104,28 @@ fn idle(text: &str) -> std::result::Result<f64, String> {
 /// The request fits no machine or file, the counters cannot be of a run, or the work failed; or a
 /// command did, and then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    if args.study.workload.is_some() {
+    if let Some(name) = &args.study.workload {
+        if machine::is_real(&context.global.on) {
+            return match real_program(name)? {
+                Some(program) => application::explain(args, program, context),
+                None => Err(Failure::request(format!(
+                    "`{name}` describes no program that this host has, and only a model runs a description: name one with --on, \
+                     or give the command itself after `--`"
+                ))),
+            };
+        }
+        let of_host = [
+            ("--interval", args.interval.is_some()),
+            ("--idle", !args.idle.is_empty()),
+            ("--for", args.lasts.is_some()),
+            ("--size", args.size.is_some()),
+        ];
+        if let Some((option, _)) = of_host.iter().find(|(_, is_given)| *is_given) {
+            return Err(Failure::request(format!(
+                "{option} is of what runs on this host; {} is a model",
+                context.global.on
+            )));
+        }
         let chosen = machine::choose(&context.global.on)?;
         let study = described(args, &chosen)?;
         let done = Job::once(context, &chosen, VERB).run(&study)?;

@@ -165,6 +165,8 @@ impl OnHost<'_> {
         let counted = Count {
             command: self.command,
             pid: None,
+            others: &[],
+            lasts: None,
             all: false,
             every: None,
             counters: &COUNTERS,

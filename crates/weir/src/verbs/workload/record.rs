@@ -16,6 +16,7 @@ use weir_trace::mappings::Mappings;
 use super::import::{Description, share, write};
 use super::reading::{Read, Reading};
 use super::source::Source;
+use super::tag::{self, Tag};
 use crate::context::{Context, say};
 use crate::counting::on_this_host;
 use crate::ending::Ending;
@@ -67,9 +68,8 @@ pub struct Args {
     /// Follow the processes that it starts, too.
     #[arg(long)]
     children: bool,
-    /// Preload this libweir_tag.so, so that large allocations are named after the code that asks for them.
-    #[arg(long, value_name = "FILE")]
-    tag: Option<PathBuf>,
+    #[command(flatten)]
+    tag: Tag,
     #[command(flatten)]
     description: Description,
 }
@@ -84,12 +84,17 @@ impl Args {
             share: 1.0,
             time_first: false,
             children: false,
-            tag: None,
+            tag: Tag::default(),
             description: Description {
                 out,
                 ..Description::default()
             },
         }
+    }
+
+    /// The same with a library that names allocations.
+    pub fn tagged(self, tag: Tag) -> Self {
+        Self { tag, ..self }
     }
 
     /// The name of the command.
@@ -145,11 +150,14 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
     let keeping = Keeping::begin(context, VERB)?;
     let file = args.description.file(Path::new(name))?;
     let with = chosen(args)?;
-    let tag = args.tag.as_deref().map(library).transpose()?;
+    let tag = args.tag.library()?;
     if is_script(name)? && !args.children {
         say(&format!(
             "weir: warning: `{name}` is a script, and only its interpreter is followed; --children follows what it starts"
         ));
+    }
+    if tag.is_some() {
+        tag::say_if_static(name);
     }
     say_how_long(args, with, context)?;
     let cannot = |error: std::io::Error| {
@@ -200,6 +208,9 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
             with.words()
         )));
     }
+    if tag.is_some() && !read.mappings.names().any(|name| name.starts_with("site-")) {
+        say(&format!("weir: warning: {}", tag::NOTHING));
+    }
     let words = args.command.join(" ");
     let partial = context.stop.requested();
     let asked = &args.description;
@@ -211,16 +222,6 @@ fn described(args: &Args, context: &Context) -> Result<PathBuf> {
         ))),
         false => Ok(file),
     }
-}
-
-/// A library to preload, by its whole path.
-fn library(file: &Path) -> Result<PathBuf> {
-    file.canonicalize().map_err(|why| {
-        Failure::request(format!(
-            "--tag {}: {why}; `cargo build --release -p weir-tag` makes target/release/libweir_tag.so",
-            file.display()
-        ))
-    })
 }
 
 /// Whether the command is a script.
