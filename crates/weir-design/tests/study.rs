@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use common::{MODELS, SMALL, read};
+use common::{BESIDE, MODELS, SMALL, read};
 use weir_design::outcome::Designs;
 use weir_design::study::DesignStudy;
 use weir_lab::lab::NoMachine;
@@ -18,6 +18,7 @@ use weir_model::topology::Topology;
 struct Store {
     answers: Mutex<BTreeMap<String, String>>,
     recalled: Mutex<usize>,
+    kinds: Mutex<BTreeSet<String>>,
     most: Option<usize>,
 }
 
@@ -28,7 +29,8 @@ impl Keeper for Store {
         found
     }
 
-    fn keep(&self, _: &str, address: &str, body: &str) {
+    fn keep(&self, kind: &str, address: &str, body: &str) {
+        self.kinds.lock().unwrap().insert(kind.to_owned());
         self.answers
             .lock()
             .unwrap()
@@ -200,5 +202,39 @@ fn a_probe_has_the_latency_of_memory_under_load() {
     assert!(
         p99(near) > 100.0 && p99(mixed) > 200.0 && p99(mixed) > p99(near),
         "{near:?} {mixed:?}"
+    );
+}
+
+/// The designs of a space, by their first value.
+fn by_controller(found: &Designs) -> BTreeMap<&str, (f64, f64)> {
+    let designs = found.designs.iter();
+    designs
+        .map(|own| {
+            let figures = (own.speed.unwrap_or(0.0), own.neighbour_gbps.unwrap_or(0.0));
+            (own.values[0].as_str(), figures)
+        })
+        .collect()
+}
+
+#[test]
+fn a_controller_gives_the_workload_what_it_takes_from_tenants_and_a_stopped_study_goes_on() {
+    let mut store = Store {
+        most: Some(1),
+        ..Store::default()
+    };
+    let stopped = run(BESIDE, &store);
+    assert!(matches!(stopped, Ok((_, true)) | Err(LabError::Stopped)));
+    store.most = None;
+    let found = whole(BESIDE, &store);
+    assert!(*store.recalled.lock().unwrap() >= 1);
+    assert_eq!(found, whole(BESIDE, &store), "from the store");
+    let of = by_controller(&found);
+    let (free, held) = (of["none"], of["miku"]);
+    assert!(free.0 == 1.0 && held.0 > 1.1, "{of:?}");
+    assert!(held.1 < free.1, "{of:?}");
+    let text = conclusion(&found);
+    assert!(
+        text.contains("2 of 2 designs are on the front of speed and neighbour"),
+        "{text}"
     );
 }
