@@ -238,3 +238,93 @@ fn a_controller_gives_the_workload_what_it_takes_from_tenants_and_a_stopped_stud
         "{text}"
     );
 }
+
+/// What a design says that cannot be measured.
+fn whys(text: &str) -> Vec<String> {
+    let found = whole(text, &Store::default());
+    assert!(found.designs.iter().all(|own| own.standing == "impossible"));
+    let whys = found.designs.iter().filter_map(|own| own.why.clone());
+    whys.collect()
+}
+
+#[test]
+fn a_design_that_cannot_have_its_tenants_or_controller_is_kept_with_the_reason() {
+    // Without `speed` there is no first design that must be possible.
+    let bare = BESIDE
+        .replace("base = \"emr2s+cxl-a\"", "base = \"emr2s\"")
+        .replace("[[objective]]\nname = \"speed\"\n", "");
+    assert_eq!(whys(&bare), ["this design has no tier `cxl0`"; 2]);
+    let local = bare
+        .replace("cxl0:nt_st", "dram:nt_st")
+        .replace("\"none\", ", "");
+    let why = whys(&local);
+    assert!(
+        why[0].contains("no CXL tier on its first socket"),
+        "{why:?}"
+    );
+    let crowded = bare
+        .replace("cxl0:nt_st", "dram:nt_st")
+        .replace("threads = 8", "threads = 30");
+    assert_eq!(
+        whys(&crowded),
+        ["`scan-column` has 8 threads and its tenants 30; this design has 32 cores"; 2]
+    );
+}
+
+#[test]
+fn without_tenants_a_space_asks_for_what_it_always_asked() {
+    let (store, other) = (Store::default(), Store::default());
+    let found = whole(SMALL, &store);
+    let kinds: Vec<String> = store.kinds.lock().unwrap().iter().cloned().collect();
+    assert_eq!(kinds, ["workload"]);
+    let named = SMALL.replacen("base =", "controller = \"none\"\nbase =", 1);
+    assert_eq!(found, whole(&named, &other));
+    assert_eq!(
+        *store.answers.lock().unwrap(),
+        *other.answers.lock().unwrap()
+    );
+}
+
+/// By how much a controller changes the speed of a scan, and what it is without.
+fn gain(controller: &str, op: &str, threads: u32) -> f64 {
+    let text = BESIDE
+        .replace("\"miku\"", &format!("{controller:?}"))
+        .replace("cxl0:nt_st", op)
+        .replace("threads = 8", &format!("threads = {threads}"));
+    let found = whole(&text, &Store::default());
+    by_controller(&found)[controller].0
+}
+
+/// What sampling leaves open.
+const NOISE: f64 = 0.03;
+
+#[test]
+fn a_controller_never_lowers_the_speed_of_what_it_protects() {
+    let gained = gain("isolation", "cxl0:ld", 4);
+    assert!(gained > 1.0 - NOISE, "{gained}");
+}
+
+#[test]
+#[ignore = "minutes: every controller, instruction and number of threads"]
+fn no_controller_ever_lowers_the_speed_of_what_it_protects() {
+    let mut missed = Vec::new();
+    for controller in [
+        "weir",
+        "miku",
+        "quota",
+        "frequency",
+        "allocation",
+        "isolation",
+    ] {
+        for op in ["cxl0:ld", "cxl0:st", "cxl:nt_st", "cxl0:redis-ycsb-a"] {
+            for threads in [4, 16] {
+                let gained = gain(controller, op, threads);
+                eprintln!("{controller} {op} {threads}: {gained:.3}");
+                if gained < 1.0 - NOISE {
+                    missed.push(format!("{controller} {op} {threads}: {gained:.3}"));
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
+}
