@@ -21,7 +21,8 @@ impl Axis {
     /// Whether its values are figures, so that neighbours are alike.
     pub fn is_ordered(&self) -> bool {
         let figure = |value: &String| value.starts_with(|c: char| c.is_ascii_digit());
-        !matches!(self.key, Key::Platform | Key::Policy) && self.values.iter().all(figure)
+        !matches!(self.key, Key::Platform | Key::Policy | Key::Controller)
+            && self.values.iter().all(figure)
     }
 }
 
@@ -40,6 +41,8 @@ pub enum Key {
     Threads,
     /// Where the pages of the workloads are.
     Policy,
+    /// What limits the tenants beside the workloads.
+    Controller,
     /// A figure of [`silicon`](crate::silicon).
     Silicon(Item),
     /// The price of memory, in USD a GiB.
@@ -58,13 +61,14 @@ pub enum Key {
 }
 
 /// The keys that are not of platform files, for messages.
-pub const DERIVED: [&str; 8] = [
+pub const DERIVED: [&str; 9] = [
     "platform",
     "cards",
     "ddr",
     "premium",
     "threads",
     "policy",
+    "controller",
     "price.dram",
     "price.card",
 ];
@@ -79,6 +83,7 @@ impl Key {
             "premium" => Self::Premium,
             "threads" => Self::Threads,
             "policy" => Self::Policy,
+            "controller" => Self::Controller,
             "price.dram" => Self::DramPrice,
             "price.card" => Self::CardPrice,
             name => match name.strip_prefix("silicon.") {
@@ -108,7 +113,7 @@ impl Key {
             Self::DramPrice | Self::CardPrice => (0.0, 1e9, "a number between 0 and 1000000000"),
             Self::Silicon(Item::DimmIdleShare) => (0.0, 1.0, "a number between 0 and 1"),
             Self::Silicon(_) => (0.0, 1e6, "a number between 0 and 1000000"),
-            Self::Platform | Self::Policy | Self::File { .. } => return None,
+            Self::Platform | Self::Policy | Self::Controller | Self::File { .. } => return None,
         })
     }
 

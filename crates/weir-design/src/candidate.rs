@@ -3,6 +3,7 @@
 use weir_model::platform::{Platform, ReadLimit};
 use weir_model::units::Bytes;
 use weir_plan::prices::Prices;
+use weir_steer::registry::Policy;
 
 use crate::axis::{Key, policy};
 use crate::silicon::{Channels, Parts, Silicon};
@@ -15,6 +16,8 @@ pub struct Candidate {
     pub on: String,
     /// Where pages are, by tiers and weights.
     pub policy: Vec<(String, u32)>,
+    /// What limits the tenants beside the workloads.
+    pub controller: Policy,
     /// Threads of every workload; `None` for those of its description.
     pub threads: Option<u32>,
     /// Figures of silicon.
@@ -94,10 +97,15 @@ pub fn of<'v>(
     let prices = Prices::builtin().map_err(|mistakes| mistakes.to_string())?;
     let (mut dram, mut card) = (prices.server_dram.get(), prices.card.get());
     let (mut threads, mut pages) = (None, space.policy.as_str());
+    let mut controller = space.controller;
     for (key, value) in chosen {
         match key {
             Key::Platform => {}
             Key::Policy => pages = value,
+            Key::Controller => {
+                let named = Policy::named(value);
+                controller = named.ok_or_else(|| format!("no controller is called `{value}`"))?;
+            }
             Key::Threads => threads = Some(number(value)? as u32),
             Key::Silicon(item) => silicon = silicon.with(*item, number(value)?),
             Key::DramPrice => dram = number(value)?,
@@ -144,6 +152,7 @@ pub fn of<'v>(
     let cards: u32 = platform.devices.iter().map(|attached| attached.ways).sum();
     Ok(Candidate {
         policy: policy(pages)?,
+        controller,
         threads,
         silicon,
         parts: parts(&platform, own),

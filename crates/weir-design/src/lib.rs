@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`space`] | the file that describes a space |
 //! | [`axis`] | what an axis may vary |
+//! | [`beside`] | tenants beside the workloads, and the controller that limits them |
 //! | [`candidate`] | the server that values of axes make |
 //! | [`silicon`] | pins, die area and power of parts |
 //! | [`objective`] | what designs are compared by, and constraints |
@@ -15,6 +16,7 @@
 //! | [`published`] | rows of papers that the calculators answer |
 
 pub mod axis;
+pub mod beside;
 pub mod candidate;
 pub mod effects;
 pub mod measure;

@@ -12,10 +12,11 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
 use crate::axis::placement;
+use crate::beside::Beside;
 use crate::candidate::Candidate;
 use crate::objective::Objective;
 use crate::silicon::edp;
-use crate::space::Space;
+use crate::space::{Models, Space};
 
 /// What a design is measured to be, before it is compared.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -37,7 +38,7 @@ struct Probe<'a> {
 /// Memory that the probe draws lines from.
 const PROBED: Bytes = Bytes::mib(64);
 /// Loads of the probe in each phase.
-const LOADS: u64 = 2_000;
+pub(crate) const LOADS: u64 = 2_000;
 /// Before anything counts.
 const WARM_UP: Nanos = Nanos(5_000.0);
 /// One window.
@@ -83,11 +84,7 @@ impl Probe<'_> {
             .copied()
             .take(alone.threads as usize);
         let program = Tenant::running(alone, cores.collect(), self.placement.clone());
-        let probe = Tenant {
-            name: "probe".into(),
-            work: Work::Stream(Stream::new(Op::Ld, Pattern::FlushedLine, PROBED)),
-            ..Tenant::running(self.workload.clone(), vec![core], self.placement.clone())
-        };
+        let probe = probe(self.workload, core, self.placement);
         machine.start(&[program, probe])?;
         let mut seen = LatencyHistogram::new();
         machine.observe(WARM_UP)?;
@@ -109,6 +106,15 @@ impl Probe<'_> {
     }
 }
 
+/// Loads that one core sends to the pages of a workload.
+pub(crate) fn probe(workload: &Workload, core: u32, placement: &Placement) -> Tenant {
+    Tenant {
+        name: "probe".into(),
+        work: Work::Stream(Stream::new(Op::Ld, Pattern::FlushedLine, PROBED)),
+        ..Tenant::running(workload.clone(), vec![core], placement.clone())
+    }
+}
+
 /// Measures a design on a lab of its platform.
 ///
 /// # Errors
@@ -118,6 +124,7 @@ pub fn measure(
     candidate: &Candidate,
     options: &WorkloadOptions,
     lab: &Lab<'_>,
+    models: &Models,
 ) -> Result<Measured, LabError> {
     let figures = space.figures();
     let wants = |objective| figures.contains(&objective);
@@ -125,15 +132,34 @@ pub fn measure(
     let mut measured = Measured::default();
     // Sums by weight: watts, the logarithm of cycles per instruction, and the worst latency.
     let (mut weights, mut watts, mut cycles, mut p99) = (0.0, 0.0, 0.0, 0.0_f64);
+    let mut neighbour = 0.0;
+    let sampled = match space.tenants.is_empty() || !space.runs() {
+        true => None,
+        false => Some((models.sampled)(&candidate.on).map_err(LabError::Failed)?),
+    };
+    let long = sampled.as_deref();
+    let long = long.map(|testbed| lab.on(testbed, lab.machine(), lab.topology()));
+    let beside = long.as_ref().map(|lab| Beside {
+        neighbours: &space.tenants,
+        controller: candidate.controller,
+        options,
+        lab,
+    });
     for own in space.workloads.iter().filter(|_| space.runs()) {
         let mut workload = own.workload.clone();
         workload.threads = candidate.threads.unwrap_or(workload.threads);
         let pages = placement(&candidate.policy, lab.topology()).map_err(LabError::Failed)?;
-        let placed = Placed {
-            placement: pages.clone(),
-            ..Placed::local(&workload, options)
+        let ran = match &beside {
+            Some(beside) => {
+                let (ran, got) = beside.run(&workload, &pages)?;
+                neighbour += own.weight * got.get();
+                ran
+            }
+            None => lab.answer(&Placed {
+                placement: pages.clone(),
+                ..Placed::local(&workload, options)
+            })?,
         };
-        let ran = lab.answer(&placed)?;
         measured
             .rates
             .push(ran.instructions as f64 / ran.time.get().max(f64::MIN_POSITIVE));
@@ -147,12 +173,15 @@ pub fn measure(
         watts += own.weight * candidate.silicon.power(&parts).total();
         cycles += own.weight * cpi(&ran)?.ln();
         if wants(Objective::P99) {
-            let probe = Probe {
-                workload: &workload,
-                placement: &pages,
-                options,
+            let found = match &beside {
+                Some(beside) => beside.p99(&workload, &pages)?,
+                None => lab.answer(&Probe {
+                    workload: &workload,
+                    placement: &pages,
+                    options,
+                })?,
             };
-            p99 = p99.max(lab.answer(&probe)?.get());
+            p99 = p99.max(found.get());
         }
     }
     let watts = watts / weights;
@@ -160,6 +189,7 @@ pub fn measure(
         .filter_map(|&objective| {
             let figure = match objective {
                 Objective::Speed => return None,
+                Objective::Neighbour => neighbour / weights,
                 Objective::P99 => p99,
                 Objective::Watts => watts,
                 Objective::Edp => edp(watts, (cycles / weights).exp()),

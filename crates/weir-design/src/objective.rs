@@ -4,12 +4,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 weir_model::named! {
-    /// A figure of a design. All are wanted low but speed.
+    /// A figure of a design. All are wanted low but speed and what neighbours get.
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Objective {
         /// Instructions a second, of those of the first design; the geometric mean of the workloads by weight.
         Speed = "speed",
+        /// Bandwidth that the tenants beside the workloads get, in GB/s; the mean over the workloads by weight.
+        Neighbour = "neighbour",
         /// 99th percentile of the latency of loads from memory while the workloads run, in ns.
         P99 = "p99",
         /// Power of the server, in watts.
@@ -30,6 +32,7 @@ impl Objective {
     pub const fn unit(self) -> &'static str {
         match self {
             Self::Speed => "x",
+            Self::Neighbour => "GB/s",
             Self::P99 => "ns",
             Self::Watts => "W",
             Self::Edp => "W*CPI^2",
@@ -42,6 +45,7 @@ impl Objective {
     /// Its column in rows of designs.
     pub const fn column(self) -> &'static str {
         match self {
+            Self::Neighbour => "neighbour_gbps",
             Self::P99 => "p99_ns",
             other => other.name(),
         }
@@ -49,7 +53,7 @@ impl Objective {
 
     /// Whether a larger figure is better.
     pub const fn more_is_better(self) -> bool {
-        matches!(self, Self::Speed)
+        matches!(self, Self::Speed | Self::Neighbour)
     }
 
     /// A figure as a cost: less is better.

@@ -47,6 +47,9 @@ pub struct Design {
     /// Instructions a second, of those of the first design: the geometric mean of the workloads by weight.
     #[schemars(extend("x-unit" = "x"))]
     pub speed: Option<f64>,
+    /// Bandwidth of the tenants beside the workloads; the mean over the workloads by weight.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neighbour_gbps: Option<f64>,
     /// 99th percentile of loads from memory while the workloads run; the highest of them.
     pub p99_ns: Option<f64>,
     /// Power of the server.
@@ -103,6 +106,7 @@ impl Design {
     fn figure(&self, objective: Objective) -> Option<f64> {
         match objective {
             Objective::Speed => self.speed,
+            Objective::Neighbour => self.neighbour_gbps,
             Objective::P99 => self.p99_ns,
             Objective::Watts => self.watts,
             Objective::Edp => self.edp,

@@ -27,8 +27,10 @@ use weir_model::machine::Testbed;
 use weir_model::platform::{FileKind, Platform};
 use weir_model::toml::{self, Field, Table};
 use weir_model::workload::Workload;
+use weir_steer::registry::Policy;
 
 use crate::axis::{Axis, DERIVED, Key, policy};
+use crate::beside::{Neighbour, check_controller, neighbour};
 use crate::candidate::{self, Candidate};
 use crate::objective::{Constraint, Objective};
 use crate::outcome::Design;
@@ -53,6 +55,8 @@ pub struct Models {
     pub compose: fn(&str) -> Result<Platform, String>,
     /// Its model.
     pub open: fn(&str) -> Result<Box<dyn Testbed>, String>,
+    /// Its model for long experiments, whose windows are sampled.
+    pub sampled: fn(&str) -> Result<Box<dyn Testbed>, String>,
     /// A workload of the library, or of a file.
     pub workload: fn(&str) -> Result<Workload, String>,
 }
@@ -94,6 +98,10 @@ pub struct Space {
     pub axes: Vec<Axis>,
     /// What runs.
     pub workloads: Vec<Weighted>,
+    /// What runs beside each workload.
+    pub tenants: Vec<Neighbour>,
+    /// What limits them, unless an axis says it.
+    pub controller: Policy,
     /// What designs are compared by.
     pub objectives: Vec<Objective>,
     /// What they must meet.
@@ -138,8 +146,8 @@ impl Space {
     /// Whether workloads must run.
     pub fn runs(&self) -> bool {
         let needs = |objective: &Objective| {
-            use Objective::{Edp, P99, Speed, Watts};
-            matches!(objective, Speed | P99 | Watts | Edp)
+            use Objective::{Edp, Neighbour, P99, Speed, Watts};
+            matches!(objective, Speed | Neighbour | P99 | Watts | Edp)
         };
         self.figures().iter().any(needs)
     }
@@ -202,6 +210,16 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
         let tables = field.tables(MOST_ENTRIES)?;
         tables.iter().map(|table| workload(table, models)).collect()
     });
+    let tenants = root.get("tenant").map_or(Some(Vec::new()), |field| {
+        let tables = field.tables(MOST_ENTRIES)?;
+        tables
+            .iter()
+            .map(|table| neighbour(table, models))
+            .collect()
+    });
+    let controller = root
+        .get("controller")
+        .map_or(Some(Policy::None), |field| controller(&field));
     let method = root.get("search").map_or(Some(Method::Full), |field| {
         field.word(&Method::ALL, Method::name)
     });
@@ -221,6 +239,8 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
         policy: policy?,
         axes,
         workloads: workloads?,
+        tenants: tenants?,
+        controller: controller?,
         objectives: objectives?,
         constraints: constraints?,
         parts: parts?,
@@ -233,6 +253,7 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
         root.missing("workload", help.into());
         return None;
     }
+    check_tenants(root, &space, &fields)?;
     space.points = points_of(root, &space, points)?;
     try_values(&space, &fields, models)?;
     Some(space)
@@ -361,6 +382,9 @@ fn axis<'d>(table: &Table<'d>) -> Option<(Axis, Vec<Field<'d>>)> {
                 return field.must_be(what);
             }
         }
+        if key == Key::Controller {
+            controller(field)?;
+        }
         if key == Key::Policy
             && let Err(why) = policy(value)
         {
@@ -376,6 +400,40 @@ fn axis<'d>(table: &Table<'d>) -> Option<(Axis, Vec<Field<'d>>)> {
         },
         fields,
     ))
+}
+
+fn controller(field: &Field<'_>) -> Option<Policy> {
+    field.word(&Policy::ALL, Policy::name)
+}
+
+/// Controllers and figures of tenants need tenants, and tenants a workload to run beside.
+fn check_tenants(root: &Table<'_>, space: &Space, fields: &[Vec<Field<'_>>]) -> Option<()> {
+    if let Some(field) = root.get("controller") {
+        check_controller(&field, space.controller, &space.tenants)?;
+    }
+    for (axis, fields) in space.axes.iter().zip(fields) {
+        for (value, field) in axis.values.iter().zip(fields) {
+            if let (Key::Controller, Some(policy)) = (&axis.key, Policy::named(value)) {
+                check_controller(field, policy, &space.tenants)?;
+            }
+        }
+    }
+    let wants = space.figures().contains(&Objective::Neighbour);
+    if wants && space.tenants.is_empty() {
+        let help = "`neighbour` is the bandwidth of tenants: add `[[tenant]]` and `name = \"cxl0:nt_st\"` below it";
+        root.missing("tenant", help.into());
+        return None;
+    }
+    if !space.runs() && !space.tenants.is_empty() {
+        let names: Vec<&str> = space.figures().iter().map(|own| own.name()).collect();
+        let message = format!(
+            "tenants run beside workloads, and {} need none to run",
+            names.join(", ")
+        );
+        root.wrong("tenant", message, Some("add the objective `speed`".into()));
+        return None;
+    }
+    Some(())
 }
 
 fn unknown_key<T>(field: &Field<'_>, written: &str, of_part: bool) -> Option<T> {

@@ -18,13 +18,14 @@ use crate::space::{Models, Space};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = "\
 Objectives:
-  speed    instructions a second, of those of the first design
-  p99      99th percentile of loads from memory under the workloads
-  watts    power of the server
-  edp      power times the square of cycles per instruction
-  area     die area, in units of 1 MB of last-level cache
-  pins     pins of the package for memory
-  dollars  price of memory and cards
+  speed      instructions a second, of those of the first design
+  neighbour  bandwidth of the tenants beside the workloads
+  p99        99th percentile of loads from memory under the workloads
+  watts      power of the server
+  edp        power times the square of cycles per instruction
+  area       die area, in units of 1 MB of last-level cache
+  pins       pins of the package for memory
+  dollars    price of memory and cards
 
 Examples:
   weir design --file space.toml
@@ -181,7 +182,7 @@ impl Work<'_> {
             let (identity, topology) = (machine.identity(), machine.topology().clone());
             drop(machine);
             let lab = self.lab.on_share(place, &*testbed, &identity, &topology);
-            measure(self.space, &candidate, &self.options, &lab)
+            measure(self.space, &candidate, &self.options, &lab, self.models)
         })();
         match measured {
             Err(LabError::Stopped) => None,
@@ -294,6 +295,7 @@ impl Work<'_> {
             values,
             on: own.on.clone(),
             speed: figure(Objective::Speed),
+            neighbour_gbps: figure(Objective::Neighbour),
             p99_ns: figure(Objective::P99),
             watts: figure(Objective::Watts),
             edp: figure(Objective::Edp),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{MODELS, SMALL, read};
+use common::{BESIDE, MODELS, SMALL, read};
 use weir_design::search::Method;
 
 fn good(text: &str) -> weir_design::space::Space {
@@ -11,8 +11,12 @@ fn good(text: &str) -> weir_design::space::Space {
 
 /// A change of the small space, and what is said of it.
 fn said(from: &str, to: &str) -> String {
-    assert!(SMALL.contains(from), "{from}");
-    let text = SMALL.replacen(from, to, 1);
+    said_of(SMALL, from, to)
+}
+
+fn said_of(space: &str, from: &str, to: &str) -> String {
+    assert!(space.contains(from), "{from}");
+    let text = space.replacen(from, to, 1);
     match read(&text) {
         Ok(_) => panic!("{to:?} is taken"),
         Err(mistakes) => mistakes.to_string(),
@@ -109,7 +113,7 @@ fn every_mistake_names_file_line_and_key() {
         (
             "name = \"dollars\"",
             "name = \"beauty\"",
-            "known are speed, p99, watts, edp, area, pins, dollars",
+            "known are speed, neighbour, p99, watts, edp, area, pins, dollars",
         ),
         (
             "name = \"dollars\"",
@@ -173,6 +177,84 @@ fn every_mistake_names_file_line_and_key() {
         if !shown.contains(expected) || !shown.contains("--> my.toml:") {
             missed.push(format!("{expected:?} is not in:\n{shown}"));
         }
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n\n"));
+}
+
+#[test]
+fn mistakes_of_tenants_and_controllers_name_file_line_and_key() {
+    let tenant = "[[tenant]]\nname = \"cxl0:nt_st\"\nthreads = 8\n";
+    let mut missed = Vec::new();
+    for (from, to, expected, line) in [
+        (
+            "\"miku\"",
+            "\"mikku\"",
+            "known are weir, miku, quota, frequency, allocation, isolation, none",
+            7,
+        ),
+        (
+            "base =",
+            "controller = \"alto\"\nbase =",
+            "known are weir, miku",
+            3,
+        ),
+        (tenant, "", "`miku` has no tenant to limit", 7),
+        (
+            "key = \"controller\"\nvalues = [\"none\", \"miku\"]\n",
+            "key = \"cards\"\nvalues = [1]\n",
+            "",
+            0,
+        ),
+        (
+            "\"cxl0:nt_st\"",
+            "\"cxl0\"",
+            "a tenant has an instruction or a program",
+            17,
+        ),
+        ("\"cxl0:nt_st\"", "\"cxl0:nt_store\"", "nt_store", 17),
+        (
+            "\"cxl0:nt_st\"",
+            "\"remote:ld@1\"",
+            "on the socket of its workloads",
+            17,
+        ),
+        (
+            "threads = 8\n\n[[obj",
+            "\n[[obj",
+            "missing key `tenant.threads`",
+            16,
+        ),
+        (
+            "threads = 8\n\n[[obj",
+            "threads = 0\n\n[[obj",
+            "`tenant.threads` must be",
+            18,
+        ),
+        (
+            "threads = 8\n\n[[obj",
+            "thread = 8\n\n[[obj",
+            "`tenant.thread` is not a key of a tenant",
+            18,
+        ),
+    ] {
+        if expected.is_empty() {
+            good(&BESIDE.replacen(from, to, 1));
+            continue;
+        }
+        let shown = said_of(BESIDE, from, to);
+        if !shown.contains(expected) || !shown.contains(&format!("--> my.toml:{line}:")) {
+            missed.push(format!("{expected:?} at {line} is not in:\n{shown}"));
+        }
+    }
+    let alone = BESIDE.replacen(tenant, "", 1).replace(", \"miku\"", "");
+    let shown = said_of(&alone, "\"speed\"", "\"watts\"");
+    if !shown.contains("missing key `tenant`") {
+        missed.push(shown);
+    }
+    let still = BESIDE.replacen("[[objective]]\nname = \"neighbour\"\n", "", 1);
+    let shown = said_of(&still, "\"speed\"", "\"pins\"");
+    if !shown.contains("tenants run beside workloads, and pins need none to run") {
+        missed.push(shown);
     }
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }

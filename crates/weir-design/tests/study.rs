@@ -2,10 +2,10 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use common::{MODELS, SMALL, read};
+use common::{BESIDE, MODELS, SMALL, read};
 use weir_design::outcome::Designs;
 use weir_design::study::DesignStudy;
 use weir_lab::lab::NoMachine;
@@ -18,6 +18,7 @@ use weir_model::topology::Topology;
 struct Store {
     answers: Mutex<BTreeMap<String, String>>,
     recalled: Mutex<usize>,
+    kinds: Mutex<BTreeSet<String>>,
     most: Option<usize>,
 }
 
@@ -28,7 +29,8 @@ impl Keeper for Store {
         found
     }
 
-    fn keep(&self, _: &str, address: &str, body: &str) {
+    fn keep(&self, kind: &str, address: &str, body: &str) {
+        self.kinds.lock().unwrap().insert(kind.to_owned());
         self.answers
             .lock()
             .unwrap()
@@ -201,4 +203,128 @@ fn a_probe_has_the_latency_of_memory_under_load() {
         p99(near) > 100.0 && p99(mixed) > 200.0 && p99(mixed) > p99(near),
         "{near:?} {mixed:?}"
     );
+}
+
+/// The designs of a space, by their first value.
+fn by_controller(found: &Designs) -> BTreeMap<&str, (f64, f64)> {
+    let designs = found.designs.iter();
+    designs
+        .map(|own| {
+            let figures = (own.speed.unwrap_or(0.0), own.neighbour_gbps.unwrap_or(0.0));
+            (own.values[0].as_str(), figures)
+        })
+        .collect()
+}
+
+#[test]
+fn a_controller_gives_the_workload_what_it_takes_from_tenants_and_a_stopped_study_goes_on() {
+    let mut store = Store {
+        most: Some(1),
+        ..Store::default()
+    };
+    let stopped = run(BESIDE, &store);
+    assert!(matches!(stopped, Ok((_, true)) | Err(LabError::Stopped)));
+    store.most = None;
+    let found = whole(BESIDE, &store);
+    assert!(*store.recalled.lock().unwrap() >= 1);
+    assert_eq!(found, whole(BESIDE, &store), "from the store");
+    let of = by_controller(&found);
+    let (free, held) = (of["none"], of["miku"]);
+    assert!(free.0 == 1.0 && held.0 > 1.1, "{of:?}");
+    assert!(held.1 < free.1, "{of:?}");
+    let text = conclusion(&found);
+    assert!(
+        text.contains("2 of 2 designs are on the front of speed and neighbour"),
+        "{text}"
+    );
+}
+
+/// What a design says that cannot be measured.
+fn whys(text: &str) -> Vec<String> {
+    let found = whole(text, &Store::default());
+    assert!(found.designs.iter().all(|own| own.standing == "impossible"));
+    let whys = found.designs.iter().filter_map(|own| own.why.clone());
+    whys.collect()
+}
+
+#[test]
+fn a_design_that_cannot_have_its_tenants_or_controller_is_kept_with_the_reason() {
+    // Without `speed` there is no first design that must be possible.
+    let bare = BESIDE
+        .replace("base = \"emr2s+cxl-a\"", "base = \"emr2s\"")
+        .replace("[[objective]]\nname = \"speed\"\n", "");
+    assert_eq!(whys(&bare), ["this design has no tier `cxl0`"; 2]);
+    let local = bare
+        .replace("cxl0:nt_st", "dram:nt_st")
+        .replace("\"none\", ", "");
+    let why = whys(&local);
+    assert!(
+        why[0].contains("no CXL tier on its first socket"),
+        "{why:?}"
+    );
+    let crowded = bare
+        .replace("cxl0:nt_st", "dram:nt_st")
+        .replace("threads = 8", "threads = 30");
+    assert_eq!(
+        whys(&crowded),
+        ["`scan-column` has 8 threads and its tenants 30; this design has 32 cores"; 2]
+    );
+}
+
+#[test]
+fn without_tenants_a_space_asks_for_what_it_always_asked() {
+    let (store, other) = (Store::default(), Store::default());
+    let found = whole(SMALL, &store);
+    let kinds: Vec<String> = store.kinds.lock().unwrap().iter().cloned().collect();
+    assert_eq!(kinds, ["workload"]);
+    let named = SMALL.replacen("base =", "controller = \"none\"\nbase =", 1);
+    assert_eq!(found, whole(&named, &other));
+    assert_eq!(
+        *store.answers.lock().unwrap(),
+        *other.answers.lock().unwrap()
+    );
+}
+
+/// By how much a controller changes the speed of a scan, and what it is without.
+fn gain(controller: &str, op: &str, threads: u32) -> f64 {
+    let text = BESIDE
+        .replace("\"miku\"", &format!("{controller:?}"))
+        .replace("cxl0:nt_st", op)
+        .replace("threads = 8", &format!("threads = {threads}"));
+    let found = whole(&text, &Store::default());
+    by_controller(&found)[controller].0
+}
+
+/// What sampling leaves open.
+const NOISE: f64 = 0.03;
+
+#[test]
+fn a_controller_never_lowers_the_speed_of_what_it_protects() {
+    let gained = gain("isolation", "cxl0:ld", 4);
+    assert!(gained > 1.0 - NOISE, "{gained}");
+}
+
+#[test]
+#[ignore = "minutes: every controller, instruction and number of threads"]
+fn no_controller_ever_lowers_the_speed_of_what_it_protects() {
+    let mut missed = Vec::new();
+    for controller in [
+        "weir",
+        "miku",
+        "quota",
+        "frequency",
+        "allocation",
+        "isolation",
+    ] {
+        for op in ["cxl0:ld", "cxl0:st", "cxl:nt_st", "cxl0:redis-ycsb-a"] {
+            for threads in [4, 16] {
+                let gained = gain(controller, op, threads);
+                eprintln!("{controller} {op} {threads}: {gained:.3}");
+                if gained < 1.0 - NOISE {
+                    missed.push(format!("{controller} {op} {threads}: {gained:.3}"));
+                }
+            }
+        }
+    }
+    assert!(missed.is_empty(), "{missed:#?}");
 }

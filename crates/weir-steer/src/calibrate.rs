@@ -1,5 +1,6 @@
 //! What controllers need to know of a machine, measured with each tier alone (MIKU section 4.1).
 
+use serde::{Deserialize, Serialize};
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::{MachineError, Testbed};
 use weir_model::tenant::{Placement, Tenant};
@@ -11,7 +12,7 @@ use crate::limit::{Limit, Share};
 use crate::readings::Readings;
 
 /// Residencies in the Table of Requests of a machine, each measured with no other tenant.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// A request for DRAM without load.
     pub fast: Nanos,

@@ -1,6 +1,6 @@
 //! The control loop: windows are observed, decisions are applied and read back.
 
-use weir_model::machine::{Machine, MachineError};
+use weir_model::machine::{Machine, MachineError, Observation};
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
@@ -59,6 +59,11 @@ impl<'a, 'm> ControlLoop<'a, 'm> {
     /// The tenants.
     pub fn tenants(&self) -> &[TenantOf] {
         self.steered.tenants()
+    }
+
+    /// The last window as the machine saw it, its tenants in the order of their phase.
+    pub fn seen(&self) -> &Observation {
+        self.steered.seen()
     }
 
     /// One window: observes it, decides, applies.

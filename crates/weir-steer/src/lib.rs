@@ -18,6 +18,7 @@
 //! | [`study`] | a scenario run as `weir steer run` gives it: rows, answer, tables and pictures |
 //! | [`published`] | published figures of regulation, from the same experiments |
 //! | [`daemon`] | the loop of the daemon, which restores everything however it ends |
+//! | [`settled`] | tenants once a controller has settled, for studies that ask for no more |
 //! | [`config`] | the steering file |
 //! | [`tier`] | policies of page placement side by side, on pages that are simulated |
 //! | [`place`] | which objects of a process go to the slow tier, and which come back |
@@ -45,6 +46,7 @@ pub mod record;
 pub mod registry;
 pub mod scenario;
 pub mod scenario_run;
+pub mod settled;
 pub mod status;
 pub mod steered;
 pub mod study;

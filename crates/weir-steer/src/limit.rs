@@ -8,7 +8,7 @@ use weir_model::units::{Gigahertz, Nanos};
 pub use weir_model::action::Share;
 
 /// How a part of a core is made.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub enum Grain {
     /// Processor time: whole cores; less than one core is a part of its time.
     Time,

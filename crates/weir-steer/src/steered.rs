@@ -74,6 +74,8 @@ pub struct Steered<'a> {
     dry: bool,
     /// Tiers on which a tenant can load what the fast tier's tenants wait for.
     slow: Vec<TierName>,
+    /// The last window as the machine saw it.
+    seen: Observation,
 }
 
 impl<'a> Steered<'a> {
@@ -104,6 +106,7 @@ impl<'a> Steered<'a> {
             now: Nanos(0.0),
             dry: false,
             slow,
+            seen: Observation::of(Nanos(0.0), Vec::new(), CounterSet::default()),
         }
     }
 
@@ -154,6 +157,11 @@ impl<'a> Steered<'a> {
     /// have.
     pub fn held(&self) -> &[Limit] {
         &self.held
+    }
+
+    /// The last window as the machine saw it, its tenants in the order of their phase.
+    pub fn seen(&self) -> &Observation {
+        &self.seen
     }
 
     /// How much time has passed.
@@ -375,6 +383,7 @@ impl<'a> Steered<'a> {
             let error = |i| sampled.tenants.get(self.position(i)?).copied().flatten();
             sampled.tenants = (0..self.tenants.len()).map(error).collect();
         }
+        self.seen = seen;
         Ok((readings, changes))
     }
 

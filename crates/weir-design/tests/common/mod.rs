@@ -5,7 +5,7 @@ use weir_model::diagnostic::Mistakes;
 use weir_model::machine::Testbed;
 use weir_model::platform::{Library, Platform};
 use weir_model::workload::{Workload, Workloads};
-use weir_sim::SimTestbed;
+use weir_sim::{Sampling, SimTestbed};
 
 fn compose(on: &str) -> Result<Platform, String> {
     let mut library = Library::builtin();
@@ -18,6 +18,12 @@ fn open(on: &str) -> Result<Box<dyn Testbed>, String> {
     Ok(Box::new(testbed))
 }
 
+fn sampled(on: &str) -> Result<Box<dyn Testbed>, String> {
+    let platform = compose(on)?;
+    let testbed = SimTestbed::new(&platform).map_err(|error| error.to_string())?;
+    Ok(Box::new(testbed.sampled(Sampling::of(&platform))))
+}
+
 fn workload(name: &str) -> Result<Workload, String> {
     let known = Workloads::builtin().get(name).cloned();
     known.ok_or_else(|| format!("there is no workload `{name}`"))
@@ -27,6 +33,7 @@ fn workload(name: &str) -> Result<Workload, String> {
 pub const MODELS: Models = Models {
     compose,
     open,
+    sampled,
     workload,
 };
 
@@ -52,6 +59,32 @@ name = "scan-column"
 name = "speed"
 [[objective]]
 name = "dollars"
+"#;
+
+/// A scan of a column on DRAM beside stores to a card that fill its queue, without and with controllers.
+pub const BESIDE: &str = r#"
+kind = "design"
+base = "emr2s+cxl-a"
+
+[[axis]]
+key = "controller"
+values = ["none", "miku"]
+
+[[axis]]
+key = "threads"
+values = [8]
+
+[[workload]]
+name = "scan-column"
+
+[[tenant]]
+name = "cxl0:nt_st"
+threads = 8
+
+[[objective]]
+name = "speed"
+[[objective]]
+name = "neighbour"
 "#;
 
 /// Reads a space.

@@ -11,12 +11,13 @@ mod measure;
 pub use criteria::Criteria;
 pub use measure::{Chain, Measure};
 
+use serde::{Deserialize, Serialize};
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::limit::{Grain, Share};
 
 /// A device under one mix of reads and writes.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Knee {
     /// Share of the lines that are written: 0 for loads, 1 for non-temporal stores.
     pub writes: f64,

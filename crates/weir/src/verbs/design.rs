@@ -17,6 +17,7 @@ use crate::studies::complete;
 pub const MODELS: Models = Models {
     compose: |on| machine::compose(on).map_err(words),
     open: |on| machine::simulate(on).map_err(words),
+    sampled: |on| (machine::choose_sampled(on, None).map(|chosen| chosen.testbed)).map_err(words),
     workload: |name| workload::find_for(name, None).map_err(words),
 };
 
