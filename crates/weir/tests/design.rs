@@ -131,7 +131,7 @@ fn a_space_with_mistakes_is_refused_with_their_places() {
         &[
             "space.toml:6:7",
             "did you mean `cards`?",
-            "known are speed, p99",
+            "known are speed, neighbour, p99",
         ],
     );
     place
