@@ -36,13 +36,22 @@ pub struct SteerSummary {
     /// Bandwidth of the protected tenants once settled, in percent of alone: the mean over the phases' time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected_pct_of_solo: Option<f64>,
+    /// Half of its 95 % interval, in points, where windows were sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_error_pct: Option<f64>,
     /// The same for the tenants that may be limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restrained_pct_of_solo: Option<f64>,
+    /// Half of its 95 % interval, in points, where windows were sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restrained_error_pct: Option<f64>,
     /// Bandwidth of the protected tenants next to the others without limits, in percent of alone: the mean over the
     /// phases' time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protected_pct_without_limits: Option<f64>,
+    /// Half of its 95 % interval, in points, where windows were sampled.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub protected_error_without_limits: Option<f64>,
     /// The same for the tenants that may be limited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restrained_pct_without_limits: Option<f64>,
@@ -96,6 +105,7 @@ pub struct ProgramSummary {
 
 /// One side of a phase. A value is absent if it did not run or is not known.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"settled_pct_of_alone": "settled_error_pct"}))]
 pub struct SideSummary {
     /// The tenants.
     pub tenants: Vec<String>,
@@ -114,6 +124,13 @@ pub struct SideSummary {
     /// The same, in percent of alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub settled_pct_of_alone: Option<f64>,
+    /// Half of its 95 % interval, in points: the sampling errors of both bandwidths. Absent if no window was sampled, or an
+    /// error is not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub settled_error_pct: Option<f64>,
+    /// That of the bandwidth without limits in percent of alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub free_error_pct: Option<f64>,
     /// The largest distance from its mean in the second half of the phase, in points of alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub swing_pct: Option<f64>,

@@ -193,11 +193,25 @@ impl WindowRecord {
         tiers.chain(tenants).reduce(f64::max)
     }
 
+    /// The sampling error of what a role drew, in its unit: half of its 95 % interval; `None` if nothing was sampled, or the
+    /// error of a busy tenant is not known.
+    pub fn error_of(&self, role: Role) -> Option<GbPerSec> {
+        let busy = self.tenants.iter().filter(|t| t.role == role && t.busy);
+        let errors = busy.map(|tenant| Some(tenant.gbps? * (tenant.error_pct? / 100.0)));
+        together(errors)
+    }
+
     /// Bandwidth of all tenants of a role together; `None` if the bandwidth of a busy one is not known.
     pub fn drew(&self, role: Role) -> Option<GbPerSec> {
         let busy = self.tenants.iter().filter(|t| t.role == role && t.busy);
         busy.map(|tenant| tenant.gbps).sum::<Option<GbPerSec>>()
     }
+}
+
+/// The error of a sum, of independent errors; `None` if one is not known.
+pub(crate) fn together(errors: impl Iterator<Item = Option<GbPerSec>>) -> Option<GbPerSec> {
+    let squares: Option<f64> = errors.map(|error| error.map(|e| e.get().powi(2))).sum();
+    squares.map(|sum| GbPerSec(sum.sqrt()))
 }
 
 fn tenant_record(tenant: &TenantOf, seen: &TenantReadings, held: Limit) -> TenantRecord {

@@ -11,7 +11,7 @@ use crate::controller::Controller;
 use crate::document::{PhaseSummary, ProgramSummary, SideSummary, SteerSummary};
 use crate::own::{Done, metric};
 use crate::readings::Role;
-use crate::record::{TierNames, WindowRecord};
+use crate::record::{self, TierNames, WindowRecord};
 use crate::registry::Policy;
 use crate::steered::{Actuators, Phase, Steered, SteeredTenant};
 
@@ -89,15 +89,16 @@ pub fn run_scenario(
             to_s: seen[seen.len() - 1].t_s,
             ..PhaseSummary::default()
         };
-        match alone_and_free(testbed, phase, options) {
+        let alone_errors = match alone_and_free(testbed, phase, options) {
             Err(MachineError::Interrupted) => break,
             found => {
                 let [protected, restrained] = found?;
-                summary.programs = [protected.1, restrained.1].concat();
-                (summary.protected, summary.restrained) = (protected.0, restrained.0);
+                summary.programs = [protected.programs, restrained.programs].concat();
+                (summary.protected, summary.restrained) = (protected.summary, restrained.summary);
+                [protected.error, restrained.error]
             }
-        }
-        let settled = judge(&mut summary, &seen);
+        };
+        let settled = judge(&mut summary, &seen, &alone_errors);
         let settled = first.unwrap_or(0) + settled..first.unwrap_or(0) + seen.len();
         for program in &mut summary.programs {
             let own = tenants
@@ -164,7 +165,13 @@ fn steps(
 }
 
 /// A side of a phase, and its programs.
-type Side = (SideSummary, Vec<ProgramSummary>);
+#[derive(Default)]
+struct Side {
+    summary: SideSummary,
+    /// The sampling error of its bandwidth alone, as a share of it.
+    error: Option<f64>,
+    programs: Vec<ProgramSummary>,
+}
 
 /// Both sides of a phase: their bandwidth alone, and together without limits, and so their programs.
 fn alone_and_free(
@@ -192,7 +199,7 @@ fn alone(
         .map(|steered| steered.tenant.name.clone())
         .collect();
     if names.is_empty() {
-        return Ok((SideSummary::default(), Vec::new()));
+        return Ok(Side::default());
     }
     let only: Vec<SteeredTenant> = phase.parties.iter().filter(of_role).cloned().collect();
     let mine = |parties: &[SteeredTenant]| -> Vec<usize> {
@@ -206,6 +213,9 @@ fn alone(
         let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
         steps.iter().map(drew).sum::<GbPerSec>() * (1.0 / steps.len() as f64)
     };
+    let (alone_gbps, free_gbps) = (bandwidth(&by_itself, &alone_is), bandwidth(free, &free_is));
+    let error = error_of(&by_itself, &alone_is, alone_gbps);
+    let free_error = both(error, error_of(free, &free_is, free_gbps));
     let each = names.iter().zip(alone_is.iter().zip(&free_is));
     let programs = each.filter_map(|(tenant, (&own, &among))| {
         Some(ProgramSummary {
@@ -219,11 +229,45 @@ fn alone(
     let programs = programs.collect();
     let summary = SideSummary {
         tenants: names,
-        alone_gbps: Some(bandwidth(&by_itself, &alone_is)),
-        free_gbps: Some(bandwidth(free, &free_is)),
+        alone_gbps: Some(alone_gbps),
+        free_gbps: Some(free_gbps),
+        free_error_pct: free_error.map(|error| error * percent_of(free_gbps, alone_gbps)),
         ..SideSummary::default()
     };
-    Ok((summary, programs))
+    Ok(Side {
+        summary,
+        error,
+        programs,
+    })
+}
+
+/// The sampling error of the mean bandwidth of some tenants over steps, as a share of it; `None` if it is not known.
+fn error_of(steps: &[Step], mine: &[usize], mean: GbPerSec) -> Option<f64> {
+    let squares: Option<f64> = (steps.iter())
+        .map(|step| {
+            let sampled = step.readings.sampled.as_ref()?;
+            let errors = (mine.iter()).map(|&i| Some(step.drew(i) * (*sampled.tenants.get(i)?)?));
+            Some(record::together(errors)?.get().powi(2))
+        })
+        .sum();
+    share(squares?.sqrt() / steps.len().max(1) as f64, mean)
+}
+
+/// An error as a share of a bandwidth that is not 0.
+fn share(error: f64, of: GbPerSec) -> Option<f64> {
+    (of.get() > 0.0).then(|| error / of.get())
+}
+
+/// The relative error of a quotient of two figures with these.
+fn both(one: Option<f64>, other: Option<f64>) -> Option<f64> {
+    Some(one?.hypot(other?))
+}
+
+fn percent_of(part: GbPerSec, whole: GbPerSec) -> f64 {
+    match whole.get() > 0.0 {
+        true => 100.0 * part.get() / whole.get(),
+        false => 0.0,
+    }
 }
 
 /// Requests that a program answers in a reference; p99 needs a thousand.
@@ -270,8 +314,8 @@ fn reference(
 /// A phase has settled within this many points of alone.
 const SETTLED: f64 = 3.0;
 
-/// The results of a phase's windows; returns the first that counts as settled.
-fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) -> usize {
+/// The results of a phase's windows, with the errors of both sides alone; returns the first that counts as settled.
+fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord], alone: &[Option<f64>; 2]) -> usize {
     let shares = [
         percent(&phase.protected, seen, Role::Protected),
         percent(&phase.restrained, seen, Role::Restrained),
@@ -292,10 +336,11 @@ fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) -> usize {
     };
     phase.settle_s = settled.map(until);
     let from = settled.unwrap_or(half);
-    for (side, series) in [&mut phase.protected, &mut phase.restrained]
-        .into_iter()
-        .zip(&shares)
-    {
+    let sides = [
+        (&mut phase.protected, Role::Protected),
+        (&mut phase.restrained, Role::Restrained),
+    ];
+    for (((side, role), series), by_itself) in sides.into_iter().zip(&shares).zip(alone) {
         let (Some(alone), Some(series)) = (side.alone_gbps, series) else {
             continue;
         };
@@ -305,6 +350,13 @@ fn judge(phase: &mut PhaseSummary, seen: &[&WindowRecord]) -> usize {
         side.gbps = Some(alone * (mean(series) / 100.0));
         side.settled_gbps = Some(alone * (settled / 100.0));
         side.settled_pct_of_alone = Some(settled);
+        let windows = &seen[from..];
+        let squares: Option<f64> = (windows.iter())
+            .map(|window| Some(window.error_of(role)?.get().powi(2)))
+            .sum();
+        let error = squares.map(|sum| sum.sqrt() / windows.len().max(1) as f64);
+        let error = error.and_then(|error| share(error, alone * (settled / 100.0)));
+        side.settled_error_pct = both(*by_itself, error).map(|error| error * settled);
         side.swing_pct = Some(swing.fold(0.0, f64::max));
     }
     if phase.protected.tenants.is_empty() {
@@ -346,12 +398,23 @@ fn together(phases: &[PhaseSummary]) -> SteerSummary {
         let time: f64 = shares.iter().map(|(_, time)| time).sum();
         Some(shares.iter().map(|(x, time)| x * time).sum::<f64>() / time)
     };
+    // Errors of phases are independent.
+    let error = |side: Side, error: fn(&SideSummary) -> Option<f64>| {
+        let squares: Option<f64> = (both.iter())
+            .map(|p| Some((error(side(p))? * (p.to_s - p.from_s)).powi(2)))
+            .sum();
+        let time: f64 = both.iter().map(|p| p.to_s - p.from_s).sum();
+        squares.filter(|_| time > 0.0).map(|sum| sum.sqrt() / time)
+    };
     let unprotected = phases.iter().filter(|p| p.protected.tenants.is_empty());
     SteerSummary {
         settle_s: longest(both.iter().map(|p| p.settle_s).collect()),
         protected_pct_of_solo: weighted(|p| &p.protected, settled),
+        protected_error_pct: error(|p| &p.protected, |side| side.settled_error_pct),
         restrained_pct_of_solo: weighted(|p| &p.restrained, settled),
+        restrained_error_pct: error(|p| &p.restrained, |side| side.settled_error_pct),
         protected_pct_without_limits: weighted(|p| &p.protected, free),
+        protected_error_without_limits: error(|p| &p.protected, |side| side.free_error_pct),
         restrained_pct_without_limits: weighted(|p| &p.restrained, free),
         release_s: longest(unprotected.map(|p| p.release_s).collect()),
     }

@@ -169,6 +169,7 @@ struct WindowsRow<'a> {
 
 /// One side of a phase.
 #[derive(Serialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"settled_pct_of_alone": "settled_error_pct"}))]
 struct SideRow<'a> {
     from_s: f64,
     to_s: f64,
@@ -216,6 +217,14 @@ const ROWS: usize = 48;
 fn mean(windows: &[WindowRecord], of: impl Fn(&WindowRecord) -> Option<f64>) -> Option<f64> {
     let known: Vec<f64> = windows.iter().filter_map(of).collect();
     (!known.is_empty()).then(|| known.iter().sum::<f64>() / known.len() as f64)
+}
+
+/// A percentage, with the half-width of its interval if that is known.
+fn sure(percent: f64, error: Option<f64>) -> String {
+    match error {
+        Some(error) => format!("{percent:.1} ±{error:.1} %"),
+        None => format!("{percent:.1} %"),
+    }
 }
 
 fn tor(windows: &[WindowRecord], of: &str) -> Option<f64> {
@@ -393,13 +402,17 @@ impl Outcome for ScenarioOutcome {
         );
         let text = match (summary.protected_pct_without_limits, sides) {
             (Some(free), (Some(fast), Some(slow))) => format!(
-                "without limits, protected tenants keep {free:.1} % of their bandwidth alone; under {}, once settled, \
-                 {fast:.1} %, and restrained tenants keep {slow:.1} %; {settled}{dry}",
-                self.controller
+                "without limits, protected tenants keep {} of their bandwidth alone; under {}, once settled, {}, and restrained \
+                 tenants keep {}; {settled}{dry}",
+                sure(free, summary.protected_error_without_limits),
+                self.controller,
+                sure(fast, summary.protected_error_pct),
+                sure(slow, summary.restrained_error_pct),
             ),
             (_, (Some(fast), Some(slow))) => format!(
-                "once settled, protected tenants keep {fast:.1} % of their bandwidth alone, restrained tenants \
-                 {slow:.1} %; {settled}{dry}"
+                "once settled, protected tenants keep {} of their bandwidth alone, restrained tenants {}; {settled}{dry}",
+                sure(fast, summary.protected_error_pct),
+                sure(slow, summary.restrained_error_pct),
             ),
             _ => format!("{settled}{dry}"),
         };
