@@ -6,21 +6,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Done, Place, signal};
+use crate::common::{Done, Place, is_installed, signal};
 use weir_lab::workload::application::ApplicationRun;
 use weir_model::document::Document;
-
-fn is_installed(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok();
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    found
-}
 
 fn read(done: &Done) -> ApplicationRun {
     let document: Document<ApplicationRun> = serde_json::from_str(&done.out()).unwrap();

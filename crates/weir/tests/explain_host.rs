@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::Place;
+use crate::common::{Place, is_installed};
 
 const JSON: [&str; 2] = ["--format", "json"];
 
@@ -240,18 +240,6 @@ fn two_files_without_cycles_are_compared_by_their_times() {
         table.contains("slower by time; causes are unknown"),
         "{table}"
     );
-}
-
-fn is_installed(program: &str) -> bool {
-    let found = Command::new(program)
-        .arg("--version")
-        .stdout(Stdio::null())
-        .status()
-        .is_ok();
-    if !found {
-        eprintln!("SKIPPED: {program} is not installed");
-    }
-    found
 }
 
 /// Servers that this command has started and not ended.

@@ -135,6 +135,19 @@ pub fn text(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap()
 }
 
+/// Whether a program of this host is there; says that a test without it is skipped.
+pub fn is_installed(program: &str) -> bool {
+    let found = Command::new(program)
+        .arg("--version")
+        .stdout(Stdio::null())
+        .status()
+        .is_ok();
+    if !found {
+        eprintln!("SKIPPED: {program} is not installed");
+    }
+    found
+}
+
 /// A command line: its words in one text, or one by one where a word has a space in it.
 pub trait Words {
     fn words(&self) -> Vec<String>;
