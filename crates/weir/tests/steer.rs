@@ -121,6 +121,13 @@ fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
     );
     let p99 = |when: &str| program[when]["ns"]["p99"].as_f64().unwrap();
     assert!(p99("free") > 2.0 * p99("alone"), "{program}");
+    // A sampled part has hardly a request, and thousands of stores.
+    let error = |side: &str| {
+        document["phases"][0][side]["settled_error_pct"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(error("protected") > 10.0 && error("restrained") < 1.0);
 }
 
 #[test]
