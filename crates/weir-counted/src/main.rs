@@ -4,7 +4,7 @@
 //! `weir-counted lines|accesses [NAME]` runs itself under `valgrind --tool=callgrind`, once with a window and once
 //! without, and divides the difference by the lines of the window. It prints how far each count is from that of
 //! `lines.csv` or `accesses.csv`, and again those that are further than 3 %; none is an error. `WEIR_UPDATE=1`
-//! writes the file anew. Without valgrind it says so and exits without an error.
+//! replaces the file. Without valgrind it says so and exits without an error.
 
 use std::process::ExitCode;
 

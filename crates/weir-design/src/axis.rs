@@ -41,7 +41,7 @@ pub enum Key {
     Threads,
     /// Where the pages of the workloads are.
     Policy,
-    /// What limits the tenants beside the workloads.
+    /// What limits the tenants that run with the workloads.
     Controller,
     /// A figure of [`silicon`](crate::silicon).
     Silicon(Item),

@@ -16,7 +16,7 @@ pub struct Candidate {
     pub on: String,
     /// Where pages are, by tiers and weights.
     pub policy: Vec<(String, u32)>,
-    /// What limits the tenants beside the workloads.
+    /// What limits the tenants that run with the workloads.
     pub controller: Policy,
     /// Threads of every workload; `None` for those of its description.
     pub threads: Option<u32>,

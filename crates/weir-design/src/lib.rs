@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`space`] | the file that describes a space |
 //! | [`axis`] | what an axis may vary |
-//! | [`beside`] | tenants beside the workloads, and the controller that limits them |
+//! | [`colocated`] | tenants that run with the workloads, and the controller that limits them |
 //! | [`candidate`] | the server that values of axes make |
 //! | [`silicon`] | pins, die area and power of parts |
 //! | [`objective`] | what designs are compared by, and constraints |
@@ -16,8 +16,8 @@
 //! | [`published`] | rows of papers that the calculators answer |
 
 pub mod axis;
-pub mod beside;
 pub mod candidate;
+pub mod colocated;
 pub mod effects;
 pub mod measure;
 pub mod objective;

@@ -12,8 +12,8 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
 use crate::axis::placement;
-use crate::beside::Beside;
 use crate::candidate::Candidate;
+use crate::colocated::Colocated;
 use crate::objective::Objective;
 use crate::silicon::edp;
 use crate::space::{Models, Space};
@@ -139,7 +139,7 @@ pub fn measure(
     };
     let long = sampled.as_deref();
     let long = long.map(|testbed| lab.on(testbed, lab.machine(), lab.topology()));
-    let beside = long.as_ref().map(|lab| Beside {
+    let colocated = long.as_ref().map(|lab| Colocated {
         neighbours: &space.tenants,
         controller: candidate.controller,
         options,
@@ -149,9 +149,9 @@ pub fn measure(
         let mut workload = own.workload.clone();
         workload.threads = candidate.threads.unwrap_or(workload.threads);
         let pages = placement(&candidate.policy, lab.topology()).map_err(LabError::Failed)?;
-        let ran = match &beside {
-            Some(beside) => {
-                let (ran, got) = beside.run(&workload, &pages)?;
+        let ran = match &colocated {
+            Some(colocated) => {
+                let (ran, got) = colocated.run(&workload, &pages)?;
                 neighbour += own.weight * got.get();
                 ran
             }
@@ -173,8 +173,8 @@ pub fn measure(
         watts += own.weight * candidate.silicon.power(&parts).total();
         cycles += own.weight * cpi(&ran)?.ln();
         if wants(Objective::P99) {
-            let found = match &beside {
-                Some(beside) => beside.p99(&workload, &pages)?,
+            let found = match &colocated {
+                Some(colocated) => colocated.p99(&workload, &pages)?,
                 None => lab.answer(&Probe {
                     workload: &workload,
                     placement: &pages,

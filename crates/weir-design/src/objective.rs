@@ -10,7 +10,7 @@ weir_model::named! {
     pub enum Objective {
         /// Instructions a second, of those of the first design; the geometric mean of the workloads by weight.
         Speed = "speed",
-        /// Bandwidth that the tenants beside the workloads get, in GB/s; the mean over the workloads by weight.
+        /// Bandwidth that the tenants that run with the workloads get, in GB/s; the mean over the workloads by weight.
         Neighbour = "neighbour",
         /// 99th percentile of the latency of loads from memory while the workloads run, in ns.
         P99 = "p99",

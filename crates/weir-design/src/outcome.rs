@@ -47,7 +47,7 @@ pub struct Design {
     /// Instructions a second, of those of the first design: the geometric mean of the workloads by weight.
     #[schemars(extend("x-unit" = "x"))]
     pub speed: Option<f64>,
-    /// Bandwidth of the tenants beside the workloads; the mean over the workloads by weight.
+    /// Bandwidth of the tenants that run with the workloads; the mean over the workloads by weight.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neighbour_gbps: Option<f64>,
     /// 99th percentile of loads from memory while the workloads run; the highest of them.

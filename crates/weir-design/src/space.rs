@@ -30,8 +30,8 @@ use weir_model::workload::Workload;
 use weir_steer::registry::Policy;
 
 use crate::axis::{Axis, DERIVED, Key, policy};
-use crate::beside::{Neighbour, check_controller, neighbour};
 use crate::candidate::{self, Candidate};
+use crate::colocated::{Neighbour, check_controller, neighbour};
 use crate::objective::{Constraint, Objective};
 use crate::outcome::Design;
 use crate::search::{Method, Size, count};
@@ -98,7 +98,7 @@ pub struct Space {
     pub axes: Vec<Axis>,
     /// What runs.
     pub workloads: Vec<Weighted>,
-    /// What runs beside each workload.
+    /// What runs with each workload.
     pub tenants: Vec<Neighbour>,
     /// What limits them, unless an axis says it.
     pub controller: Policy,
@@ -406,7 +406,7 @@ fn controller(field: &Field<'_>) -> Option<Policy> {
     field.word(&Policy::ALL, Policy::name)
 }
 
-/// Controllers and figures of tenants need tenants, and tenants a workload to run beside.
+/// Controllers and figures of tenants need tenants, and tenants a workload to run with.
 fn check_tenants(root: &Table<'_>, space: &Space, fields: &[Vec<Field<'_>>]) -> Option<()> {
     if let Some(field) = root.get("controller") {
         check_controller(&field, space.controller, &space.tenants)?;
@@ -427,7 +427,7 @@ fn check_tenants(root: &Table<'_>, space: &Space, fields: &[Vec<Field<'_>>]) -> 
     if !space.runs() && !space.tenants.is_empty() {
         let names: Vec<&str> = space.figures().iter().map(|own| own.name()).collect();
         let message = format!(
-            "tenants run beside workloads, and {} need none to run",
+            "tenants run with workloads, and {} need no workload",
             names.join(", ")
         );
         root.wrong("tenant", message, Some("add the objective `speed`".into()));

@@ -19,7 +19,7 @@ use crate::space::{Models, Space};
 #[command(after_help = "\
 Objectives:
   speed      instructions a second, of those of the first design
-  neighbour  bandwidth of the tenants beside the workloads
+  neighbour  bandwidth of the tenants that run with the workloads
   p99        99th percentile of loads from memory under the workloads
   watts      power of the server
   edp        power times the square of cycles per instruction

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{BESIDE, MODELS, SMALL, read};
+use common::{MODELS, SMALL, WITH_TENANT, read};
 use weir_design::search::Method;
 
 fn good(text: &str) -> weir_design::space::Space {
@@ -238,22 +238,24 @@ fn mistakes_of_tenants_and_controllers_name_file_line_and_key() {
         ),
     ] {
         if expected.is_empty() {
-            good(&BESIDE.replacen(from, to, 1));
+            good(&WITH_TENANT.replacen(from, to, 1));
             continue;
         }
-        let shown = said_of(BESIDE, from, to);
+        let shown = said_of(WITH_TENANT, from, to);
         if !shown.contains(expected) || !shown.contains(&format!("--> my.toml:{line}:")) {
             missed.push(format!("{expected:?} at {line} is not in:\n{shown}"));
         }
     }
-    let alone = BESIDE.replacen(tenant, "", 1).replace(", \"miku\"", "");
+    let alone = WITH_TENANT
+        .replacen(tenant, "", 1)
+        .replace(", \"miku\"", "");
     let shown = said_of(&alone, "\"speed\"", "\"watts\"");
     if !shown.contains("missing key `tenant`") {
         missed.push(shown);
     }
-    let still = BESIDE.replacen("[[objective]]\nname = \"neighbour\"\n", "", 1);
+    let still = WITH_TENANT.replacen("[[objective]]\nname = \"neighbour\"\n", "", 1);
     let shown = said_of(&still, "\"speed\"", "\"pins\"");
-    if !shown.contains("tenants run beside workloads, and pins need none to run") {
+    if !shown.contains("tenants run with workloads, and pins need no workload") {
         missed.push(shown);
     }
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));

@@ -5,7 +5,7 @@ mod common;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 
-use common::{BESIDE, MODELS, SMALL, read};
+use common::{MODELS, SMALL, WITH_TENANT, read};
 use weir_design::outcome::Designs;
 use weir_design::study::DesignStudy;
 use weir_lab::lab::NoMachine;
@@ -222,12 +222,12 @@ fn a_controller_gives_the_workload_what_it_takes_from_tenants_and_a_stopped_stud
         most: Some(1),
         ..Store::default()
     };
-    let stopped = run(BESIDE, &store);
+    let stopped = run(WITH_TENANT, &store);
     assert!(matches!(stopped, Ok((_, true)) | Err(LabError::Stopped)));
     store.most = None;
-    let found = whole(BESIDE, &store);
+    let found = whole(WITH_TENANT, &store);
     assert!(*store.recalled.lock().unwrap() >= 1);
-    assert_eq!(found, whole(BESIDE, &store), "from the store");
+    assert_eq!(found, whole(WITH_TENANT, &store), "from the store");
     let of = by_controller(&found);
     let (free, held) = (of["none"], of["miku"]);
     assert!(free.0 == 1.0 && held.0 > 1.1, "{of:?}");
@@ -250,7 +250,7 @@ fn whys(text: &str) -> Vec<String> {
 #[test]
 fn a_design_that_cannot_have_its_tenants_or_controller_is_kept_with_the_reason() {
     // Without `speed` there is no first design that must be possible.
-    let bare = BESIDE
+    let bare = WITH_TENANT
         .replace("base = \"emr2s+cxl-a\"", "base = \"emr2s\"")
         .replace("[[objective]]\nname = \"speed\"\n", "");
     assert_eq!(whys(&bare), ["this design has no tier `cxl0`"; 2]);
@@ -287,7 +287,7 @@ fn without_tenants_a_space_asks_for_what_it_always_asked() {
 
 /// By how much a controller changes the speed of a scan, and what it is without.
 fn gain(controller: &str, op: &str, threads: u32) -> f64 {
-    let text = BESIDE
+    let text = WITH_TENANT
         .replace("\"miku\"", &format!("{controller:?}"))
         .replace("cxl0:nt_st", op)
         .replace("threads = 8", &format!("threads = {threads}"));

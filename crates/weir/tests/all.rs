@@ -23,6 +23,7 @@ mod namespace;
 mod persist;
 mod persist_record;
 mod place;
+mod place_policy;
 mod plan;
 mod plan_predict;
 mod pool;

@@ -61,8 +61,8 @@ name = "speed"
 name = "dollars"
 "#;
 
-/// A scan of a column on DRAM beside stores to a card that fill its queue, without and with controllers.
-pub const BESIDE: &str = r#"
+/// A scan of a column on DRAM with stores to a card that fill its queue, without and with controllers.
+pub const WITH_TENANT: &str = r#"
 kind = "design"
 base = "emr2s+cxl-a"
 

@@ -77,7 +77,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
     let neighbour = Neighbour::of(args, context)?;
     if neighbour.is_some() && tiers.len() > 1 {
         return Err(Failure::request(
-            "beside another tenant a program runs on one tier; name one with --tier",
+            "with another tenant a program runs on one tier; name one with --tier",
         ));
     }
     let mut head = header_of(Explained::SCHEMA, context, &chosen);
@@ -90,7 +90,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
     )?;
     head.warnings
         .extend(neighbour.iter().flat_map(|other| other.told.clone()));
-    head.warnings.extend(own.told.clone());
+    head.warnings.extend(own.notes.clone());
     let keeping = Keeping::begin(context, VERB)?;
     let mut seen = Vec::new();
     // Alone and beside the other tenant, or on each tier.
@@ -147,16 +147,16 @@ fn say_what_is_seen(
     counted: &CountersDocument,
     memory: std::result::Result<Bytes, String>,
 ) {
-    let mut told = counted.notes.clone();
-    told.extend(
+    let mut notes = counted.notes.clone();
+    notes.extend(
         memory
             .err()
             .map(|why| format!("its memory is not known: {why}")),
     );
     if run.metric.is_none() {
-        told.push("no part of its work was complete while it was observed, so what it gets done is not known; observe it for longer (--for)".into());
+        notes.push("no part of its work was complete while it was observed, so what it gets done is not known; observe it for longer (--for)".into());
     }
-    weir_lab::lab::add_new(&mut head.warnings, told);
+    weir_lab::lab::add_new(&mut head.warnings, notes);
 }
 
 /// An application that is started for each run.
@@ -166,7 +166,7 @@ struct Observed<'a> {
     /// It on each tier.
     tenants: Vec<ApplicationTenant>,
     /// What is worth knowing of its size.
-    told: Vec<String>,
+    notes: Vec<String>,
 }
 
 impl<'a> Observed<'a> {
@@ -198,7 +198,7 @@ impl<'a> Observed<'a> {
         };
         let mut parties: Vec<Party> = tiers.iter().map(on).collect();
         let at_once = 1 + usize::from(neighbour.is_some());
-        let told = prepare(&mut parties, (args.size, at_once), chosen, context)?;
+        let notes = prepare(&mut parties, (args.size, at_once), chosen, context)?;
         let mut tenants = Vec::new();
         for party in &parties {
             let real = party.real(topology, &cores, context.global.seed);
@@ -213,7 +213,7 @@ impl<'a> Observed<'a> {
             args,
             chosen,
             tenants,
-            told,
+            notes,
         })
     }
 
@@ -261,7 +261,7 @@ impl<'a> Observed<'a> {
             // Its client notices that it has gone, and says how, unless it is ended first.
             std::thread::sleep(NOTICED);
         }
-        // That it failed meanwhile says more than what could not be counted.
+        // That it failed in that time says more than what could not be counted.
         let done = application.end()?;
         if has_died {
             return Err(Failure::work(format!(

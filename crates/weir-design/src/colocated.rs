@@ -1,4 +1,4 @@
-//! Tenants that run beside the workloads of every design, and the controller that may limit them.
+//! Tenants that run with the workloads of every design, and the controller that may limit them.
 
 use weir_lab::interplay::{CoRunners, Party};
 use weir_lab::{Lab, LabError, PhaseRun, WorkloadOptions, WorkloadRun};
@@ -21,7 +21,7 @@ use crate::space::Models;
 /// Threads of all tenants, at most.
 const MOST_THREADS: i64 = 1024;
 
-/// A tenant beside the workloads.
+/// A tenant that runs with the workloads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbour {
     /// Its name, as written: `cxl0:nt_st`, or `cxl:redis-ycsb-a`.
@@ -134,8 +134,8 @@ impl Neighbour {
     }
 }
 
-/// Workloads beside tenants, under a controller.
-pub struct Beside<'a> {
+/// Workloads that run with tenants, under a controller.
+pub struct Colocated<'a> {
     /// The tenants, which may be limited.
     pub neighbours: &'a [Neighbour],
     /// What limits them.
@@ -146,9 +146,9 @@ pub struct Beside<'a> {
     pub lab: &'a Lab<'a>,
 }
 
-impl Beside<'_> {
+impl Colocated<'_> {
     /// A whole period of a workload, each phase once the controller has settled, and the bandwidth of all tenants
-    /// meanwhile. The counters of cores are the workload's.
+    /// in that time. The counters of cores are the workload's.
     ///
     /// # Errors
     /// A tenant cannot be on this machine, the machine cannot be calibrated for the controller, or nothing happened.
@@ -204,10 +204,10 @@ impl Beside<'_> {
         Ok((run, GbPerSec::from_bytes_in(Bytes(bytes as u64), time)))
     }
 
-    /// The 99th percentile of loads from the workload's memory by one more core, meanwhile.
+    /// The 99th percentile of loads from the workload's memory by one more core at the same time.
     ///
     /// # Errors
-    /// As [`Beside::run`], or there is no such core.
+    /// As [`Colocated::run`], or there is no such core.
     pub fn p99(&self, workload: &Workload, pages: &Placement) -> Result<Nanos, LabError> {
         let mut all = LatencyHistogram::new();
         for number in 0..workload.phases.len() {
@@ -226,8 +226,8 @@ impl Beside<'_> {
         loads: u64,
     ) -> Result<SeenSettled, LabError> {
         let topology = self.lab.topology();
-        let beside: u32 = self.neighbours.iter().map(|own| own.threads).sum();
-        let wanted = workload.threads + beside + u32::from(loads > 0);
+        let others: u32 = self.neighbours.iter().map(|own| own.threads).sum();
+        let wanted = workload.threads + others + u32::from(loads > 0);
         if wanted as usize > topology.cores.len() {
             let probe = if loads > 0 {
                 ", the probe of p99 one"
@@ -235,7 +235,7 @@ impl Beside<'_> {
                 ""
             };
             return Err(LabError::Failed(format!(
-                "`{}` has {} threads and its tenants {beside}{probe}; this design has {} cores",
+                "`{}` has {} threads and its tenants {others}{probe}; this design has {} cores",
                 workload.name,
                 workload.threads,
                 topology.cores.len()
