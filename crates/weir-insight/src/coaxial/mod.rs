@@ -1,18 +1,28 @@
 //! The programs of COAXIAL (arXiv 2305.05033, Table 4) as workloads.
 //!
-//! Each is described by its misses of the last-level cache alone: what hits is in its cycles of an instruction. Of two
-//! parameters that are not public one is set for each program, so that the simulated baseline has the IPC of the paper
-//! at its misses: of programs on arrays the cycles of an instruction that hits, of others the share of misses that wait
-//! for the one before. Both follow from the baseline alone; speedups are predictions. A cache of half the size has the same
-//! misses: the paper prints them for one size.
+//! Each is described by its misses of the last-level cache alone: what hits is in its cycles of an instruction. Its cores
+//! run copies of one trace from the same place, so that all of them miss in the same phases and compute in the others. While
+//! a program misses, it misses as often as STREAM, which does nothing else ([`DENSE`]). One parameter is set for each
+//! program, so that the simulated baseline has the IPC of the paper: the cycles of an instruction in the phase without
+//! misses. It follows from the baseline alone; speedups are predictions. A cache of half the size has the same misses: the
+//! paper prints them for one size.
 
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_model::workload::{Order, Phase, Region, Requests, Spread, Within, Workload};
 
 const TABLE: &str = include_str!("programs.csv");
 
+/// Misses in 1000 instructions of a program in its phase with misses: the mean of the four STREAM kernels in Table 4.
+pub const DENSE: f64 = 58.5;
+
+/// Instructions of a whole program.
+const INSTRUCTIONS: f64 = 2e8;
+
 /// More than any last-level cache.
 const MEMORY: Bytes = Bytes::gib(24);
+
+/// What a phase without misses accesses: a part of L1.
+const KEPT: Bytes = Bytes::kib(16);
 
 /// Cores of the simulated server: each runs a copy of the program.
 pub const CORES: u32 = 12;
@@ -22,10 +32,8 @@ pub const CORES: u32 = 12;
 pub enum Kind {
     /// Lines that follow each other.
     Arrays,
-    /// Lines anywhere, whose indices follow each other.
-    Indexed,
-    /// Lines anywhere, some of which have the address of the next, or decide a branch that is predicted wrong.
-    Pointers,
+    /// Lines anywhere.
+    Scattered,
 }
 
 /// A program of Table 4.
@@ -41,12 +49,16 @@ pub struct Program {
     pub mpki: f64,
     /// How the addresses of its misses come about.
     pub kind: Kind,
-    /// Cycles of an instruction where nothing misses.
+    /// Cycles of an instruction that hits, in the phase with misses.
     pub cpi: f64,
-    /// Further ones, calibrated.
-    pub more: f64,
+    /// Cycles of an instruction in the phase without misses, calibrated.
+    pub apart: f64,
+    /// Misses in 1000 instructions of the phase with misses; calibrated where it is below [`DENSE`].
+    pub dense: f64,
     /// Share of the misses whose address comes from the miss before.
-    pub serial: f64,
+    pub dependent: f64,
+    /// Share of the misses that decide a branch which is predicted wrong.
+    pub wrong: f64,
     /// Share of the missed lines that are written.
     pub stores: f64,
     /// Lines that are missed at once.
@@ -77,13 +89,14 @@ fn read(line: &'static str) -> Option<Program> {
         mpki: number(&mut fields)?,
         kind: match fields.next()? {
             "arrays" => Kind::Arrays,
-            "indexed" => Kind::Indexed,
-            "pointers" => Kind::Pointers,
+            "scattered" => Kind::Scattered,
             _ => return None,
         },
         cpi: number(&mut fields)?,
-        more: number(&mut fields)?,
-        serial: number(&mut fields)?,
+        apart: number(&mut fields)?,
+        dense: number(&mut fields)?,
+        dependent: number(&mut fields)?,
+        wrong: number(&mut fields)?,
         stores: number(&mut fields)?,
         together: fields.next()?.parse().ok()?,
     })
@@ -104,7 +117,7 @@ pub fn arrivals(cores: u32, per_second: f64) -> Workload {
         cpi: 0.25,
         ..Program::lone()
     }
-    .workload(cores);
+    .steady(cores);
     workload.requests = Some(Requests {
         unit: "read".into(),
         instructions: u64::from(SHORT),
@@ -125,17 +138,43 @@ impl Program {
             name: "lone",
             ipc: 0.0,
             mpki: 1.0,
-            kind: Kind::Pointers,
+            kind: Kind::Scattered,
             cpi: 1.0,
-            more: 0.0,
-            serial: 1.0,
+            apart: 1.0,
+            dense: 1.0,
+            dependent: 1.0,
+            wrong: 0.0,
             stores: 0.0,
             together: 1,
         }
     }
 
-    /// It on so many cores.
+    /// It on so many cores, in a phase with misses and one without. Each is far longer than any queue.
     pub fn workload(&self, cores: u32) -> Workload {
+        let missing = (self.mpki / self.dense).min(1.0);
+        let mut workload = self.steady(cores);
+        let misses = &mut workload.phases[0];
+        misses.apki = self.mpki / missing;
+        misses.instructions = (INSTRUCTIONS * missing) as u64;
+        if missing < 1.0 {
+            let mut computes = misses.clone();
+            computes.name = "computes".into();
+            computes.instructions = (INSTRUCTIONS * (1.0 - missing)) as u64;
+            computes.cpi = self.apart;
+            computes.regions = vec![Region {
+                name: "kept".into(),
+                bytes: KEPT,
+                dependent: 0.0,
+                mispredicted: 0.0,
+                ..misses.regions[0].clone()
+            }];
+            workload.phases.push(computes);
+        }
+        workload
+    }
+
+    /// It on so many cores, with misses throughout.
+    pub fn steady(&self, cores: u32) -> Workload {
         let element = Bytes(u64::from(self.together) * LINE_BYTES);
         Workload {
             name: self.name.to_lowercase(),
@@ -147,9 +186,9 @@ impl Program {
             threads: cores,
             requests: None,
             phases: vec![Phase {
-                name: "all".into(),
-                instructions: 200_000_000,
-                cpi: self.cpi + self.more,
+                name: "misses".into(),
+                instructions: INSTRUCTIONS as u64,
+                cpi: self.cpi,
                 apki: self.mpki,
                 slice: 0.3,
                 vector: 0.0,
@@ -160,7 +199,7 @@ impl Program {
                     bytes: MEMORY,
                     order: match self.kind {
                         Kind::Arrays => Order::Sequential,
-                        Kind::Indexed | Kind::Pointers => Order::Random,
+                        Kind::Scattered => Order::Random,
                     },
                     share: 1.0,
                     element,
@@ -171,9 +210,9 @@ impl Program {
                     non_temporal: 0.0,
                     streams: 1,
                     skew: 0.99,
-                    dependent: self.serial,
+                    dependent: self.dependent,
                     indexed_by: None,
-                    mispredicted: 0.0,
+                    mispredicted: self.wrong,
                 }],
             }],
         }

@@ -82,11 +82,13 @@ impl Ask for All {
             accesses: LINES,
             seed: lab.seed(),
         };
-        let cores = |program: &Program| match program.name == Program::lone().name {
-            true => 1,
-            false => self.cores,
-        };
-        let workloads: Vec<_> = programs.iter().map(|p| p.workload(cores(p))).collect();
+        let workloads: Vec<_> = programs
+            .iter()
+            .map(|p| match p.name == Program::lone().name {
+                true => p.steady(1),
+                false => p.workload(self.cores),
+            })
+            .collect();
         let placed = |workload| Placed {
             placement: Placement::Bind(TierName::named(self.tier)),
             ..Placed::local(workload, &options)
