@@ -13,7 +13,7 @@ use weir_insight::objects::choose::{
 use weir_insight::objects::ends::{Crossed, Ends, Object, Phase, Queue};
 use weir_insight::objects::policy::{CLASSES, ClassOf, TierNode, classes};
 use weir_insight::objects::{ObjectAdvice, PlaceAdvice};
-use weir_insight::studies::place::{placed, tried};
+use weir_insight::studies::place::{ends as measured_ends, placed, tried};
 use weir_insight::two_tiers::Tiers;
 use weir_lab::{WorkloadOptions, side_by_side};
 use weir_model::topology::TierName;
@@ -51,6 +51,7 @@ fn ends(objects: &[(u64, f64, f64, u64)]) -> Ends {
                 busy: 0.1,
             }),
         }],
+        beyond: Vec::new(),
     }
 }
 
@@ -147,6 +148,23 @@ proptest! {
     }
 
     #[test]
+    fn what_was_measured_alone_is_exact_and_so_are_both_ends(objects in some(), o in 0usize..10, alone in -0.2..3.0f64) {
+        let plain = ends(&objects);
+        let n = objects.len();
+        let known = plain.clone().alone(&[(o % n, alone)]);
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9 * (1.0 + b.abs());
+        prop_assert!(close(known.loss_alone(o % n), alone));
+        for other in (0..n).filter(|other| *other != o % n) {
+            prop_assert!(close(known.loss_alone(other), plain.loss_alone(other)));
+        }
+        let has_pairs = objects.iter().filter(|own| own.1 + own.2 > 0.0).count() > 1;
+        for share in [0.0, 1.0] {
+            let shares = vec![share; n];
+            prop_assert!(share == 1.0 && !has_pairs || close(known.loss(&shares), plain.loss(&shares)));
+        }
+    }
+
+    #[test]
     fn a_choice_keeps_to_its_goal_and_no_set_is_better(objects in some(), loss in 0.0..1.0f64, part in 0.0..1.0f64) {
         let ends = ends(&objects);
         let curve = pareto(&some_sets(&ends));
@@ -172,13 +190,19 @@ proptest! {
         let most = best(&ends, &curve, Goal::Loss(loss), false).unwrap();
         prop_assert!(tries.iter().any(|one| one.bytes >= most.bytes && one.loss <= loss));
         prop_assert!(tries.iter().any(|one| one.bytes == 0.0));
+        // A percent of the bytes is worth no loss.
+        let as_measured = |tries: &[Choice]| tries.iter().map(|one| (one.clone(), one.loss)).collect::<Vec<_>>();
+        let measured = as_measured(&tries);
+        let taken = best_measured(&measured, Goal::Loss(loss)).unwrap();
+        prop_assert!(taken.1 <= loss && taken.0.bytes >= most.bytes * 0.99);
+        prop_assert!(measured.iter().all(|one| one.1 >= taken.1 - 0.02 || one.1 > loss || one.0.bytes < taken.0.bytes));
         // What is tried reaches the goal, and the best expected one is among it.
         for whole in [true, false] {
             let tries = candidates(&ends, &some_sets(&ends), Goal::Free(free), whole, 10);
             let least = best(&ends, &curve, Goal::Free(free), whole).unwrap();
             prop_assert!(tries.len() <= 10 && tries.iter().all(|one| one.bytes >= free));
             prop_assert!(tries[0].loss <= least.loss + 1e-9);
-            let measured: Vec<(Choice, f64)> = tries.into_iter().map(|one| { let loss = one.loss; (one, loss) }).collect();
+            let measured = as_measured(&tries);
             let taken = best_measured(&measured, Goal::Free(free)).unwrap();
             prop_assert!((taken.1 - least.loss).abs() < 1e-9);
         }
@@ -226,7 +250,7 @@ fn regret(simulated: &Simulated, seed: u64) -> (f64, f64, f64) {
         ..WorkloadOptions::default()
     };
     let work = program(seed, 5 + (seed % 2) as usize);
-    let ends = Ends::measure(lab, &work, &tiers, &options).unwrap();
+    let ends = measured_ends(lab, &work, &tiers, &options).unwrap();
     let goal = ends.all() / 2.0;
     let local = ends.phases[0].time[0];
     let loss = |shares: &[f64]| {

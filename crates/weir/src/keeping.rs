@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use weir_lab::Outcome;
 use weir_model::document::{Document, Header};
 
-use crate::context::{Context, say};
+use crate::context::{Context, Format, say};
 use crate::driver::{main_list, new_run};
 use crate::embed;
 use crate::failure::Result;
@@ -25,6 +25,8 @@ pub struct Keeping<'a> {
     began: Instant,
     /// The run, once it has kept an answer.
     run: Option<RunId>,
+    /// Whether the command prints another document, which uses what is found here.
+    is_part: bool,
 }
 
 impl<'a> Keeping<'a> {
@@ -40,7 +42,13 @@ impl<'a> Keeping<'a> {
             store,
             began: Instant::now(),
             run: None,
+            is_part: false,
         })
+    }
+
+    /// The same where the command prints another document after it: what programs read is one document.
+    pub fn is_part(self, is_part: bool) -> Self {
+        Self { is_part, ..self }
     }
 
     /// What this run or an earlier one kept under an address.
@@ -79,7 +87,9 @@ impl<'a> Keeping<'a> {
         }
         let list = main_list::<O>().unwrap_or_default();
         let kept = self.add(&document.header, &document, &list);
-        studies::show_in(file, context, &document, kept.as_ref().ok().copied())?;
+        if !self.is_part || context.global.format == Format::Table {
+            studies::show_in(file, context, &document, kept.as_ref().ok().copied())?;
+        }
         kept.map(drop)
     }
 

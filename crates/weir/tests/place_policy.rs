@@ -180,10 +180,8 @@ fn a_command_is_advised_by_the_sites_of_its_allocations() {
             std::fs::copy(&library, bin.join("../lib/libweir_tag.so")).unwrap();
             let words = ["-o", "b.toml", "--format", "json", "--", "./blocks"];
             let done = weir(&[&tag[..], &words].concat()).expect(0);
-            // The recording has a document of its own before that of the advice.
-            let out = done.out();
-            let documents = serde_json::Deserializer::from_str(&out).into_iter::<Value>();
-            let found = documents.last().unwrap().unwrap();
+            // One document: that of the recording is only kept.
+            let found: Value = serde_json::from_str(&done.out()).unwrap();
             let objects = found["objects"].as_array().unwrap();
             let sites = objects.iter().filter(|one| {
                 one["object"]

@@ -190,12 +190,26 @@ fn varied(all: Vec<Choice>, most: usize) -> Vec<Choice> {
     first
 }
 
+/// A placement that moves as many bytes to this share of them is better if it loses less by so much of the run time, which
+/// is more than measured losses are off.
+const AS_MANY: (f64, f64) = (0.99, 0.02);
+
 /// Of placements whose loss was measured the best for a goal; `None` if none reaches it.
 pub fn best_measured(tried: &[(Choice, f64)], goal: Goal) -> Option<&(Choice, f64)> {
     match goal {
-        Goal::Loss(most) => (tried.iter())
-            .filter(|(_, loss)| *loss <= most)
-            .max_by(|a, b| a.0.bytes.total_cmp(&b.0.bytes).then(b.1.total_cmp(&a.1))),
+        Goal::Loss(most) => {
+            let within = || tried.iter().filter(|(_, loss)| *loss <= most);
+            let first = within()
+                .max_by(|a, b| a.0.bytes.total_cmp(&b.0.bytes).then(b.1.total_cmp(&a.1)))?;
+            let cheap = within()
+                .filter(|(choice, _)| choice.bytes >= AS_MANY.0 * first.0.bytes)
+                .min_by(|a, b| a.1.total_cmp(&b.1))?;
+            Some(if cheap.1 < first.1 - AS_MANY.1 {
+                cheap
+            } else {
+                first
+            })
+        }
         Goal::Free(least) => (tried.iter())
             .filter(|(choice, _)| choice.bytes >= least)
             .min_by(|a, b| a.1.total_cmp(&b.1)),

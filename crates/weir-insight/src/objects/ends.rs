@@ -12,7 +12,8 @@
 //! right side falls as it grows, so that there is one solution.
 //!
 //! What one object waits while another waits too belongs to the older load, as processors sample it. So the model takes
-//! objects to add up, and is exact where all of them are on one tier.
+//! objects to add up, and is exact where all of them are on one tier. Objects that hide each other's latency do not add up:
+//! [`Ends::alone`] takes runs with one object on the slower tier each, and is exact for those, too.
 
 use weir_lab::{Lab, LabError, PhaseRun, Placed, WorkloadOptions, WorkloadRun};
 use weir_model::region::RegionUse;
@@ -33,6 +34,9 @@ pub struct Ends {
     pub objects: Vec<Object>,
     /// Its phases.
     pub phases: Vec<Phase>,
+    /// By how much each object alone on the slower tier costs more than its phases tell, as a share of run time; empty
+    /// before it was measured.
+    pub beyond: Vec<f64>,
 }
 
 /// A part of a program's memory that is placed on its own.
@@ -170,10 +174,60 @@ impl Ends {
         self.phases.iter().map(|phase| phase.time(shares)).sum()
     }
 
-    /// How much longer that is than with none there, as a share.
+    /// The run time of a period with none there.
+    pub fn local(&self) -> Nanos {
+        self.phases.iter().map(|phase| phase.time[0]).sum()
+    }
+
+    /// How much longer it is than with none there, as a share.
     pub fn loss(&self, shares: &[f64]) -> f64 {
-        let local: Nanos = self.phases.iter().map(|phase| phase.time[0]).sum();
-        self.time(shares) / local - 1.0
+        let each = self.beyond.iter().zip(shares);
+        let beyond: f64 = each.map(|(beyond, share)| beyond * share).sum();
+        let all: f64 = self.beyond.iter().sum();
+        self.time(shares) / self.local() - 1.0 + beyond - all * self.together(shares)
+    }
+
+    /// How far these shares are from one object alone, 0, to all of them, 1: of the pairs of waits those whose objects are
+    /// both on the slower tier.
+    fn together(&self, shares: &[f64]) -> f64 {
+        let waited = |o: usize| -> f64 {
+            let of = |phase: &Phase| phase.waited.get(o).map_or(0.0, |ends| ends[1].get());
+            self.phases.iter().map(of).sum()
+        };
+        let each: Vec<f64> = (0..shares.len()).map(waited).collect();
+        let pairs = |x: &dyn Fn(usize) -> f64| {
+            let gone = || each.iter().enumerate().map(|(o, w)| w * x(o));
+            gone().sum::<f64>().powi(2) - gone().map(|w| w * w).sum::<f64>()
+        };
+        let all = pairs(&|_| 1.0);
+        match all > 0.0 {
+            true => (pairs(&|o| shares[o]) / all).clamp(0.0, 1.0),
+            false => 0.0,
+        }
+    }
+
+    /// The loss with one object on the slower tier, as a share.
+    pub fn loss_alone(&self, object: usize) -> f64 {
+        self.loss(&self.only(object))
+    }
+
+    /// The shares of which one object is on the slower tier, and no other.
+    pub fn only(&self, object: usize) -> Vec<f64> {
+        let share = |o: usize| f64::from(u8::from(o == object));
+        (0..self.objects.len()).map(share).collect()
+    }
+
+    /// With the measured losses of objects alone on the slower tier, as shares of run time.
+    #[must_use]
+    pub fn alone(mut self, measured: &[(usize, f64)]) -> Self {
+        self.beyond = vec![0.0; self.objects.len()];
+        let beyond: Vec<(usize, f64)> = (measured.iter())
+            .map(|&(object, loss)| (object, loss - self.loss_alone(object)))
+            .collect();
+        for (object, loss) in beyond {
+            self.beyond[object] = loss;
+        }
+        self
     }
 
     /// Bytes that an object reads and writes in a period, with everything on local memory.
@@ -229,6 +283,7 @@ impl Ends {
         Ok(Self {
             phases: phases.collect::<Result<_, _>>()?,
             objects,
+            beyond: Vec::new(),
         })
     }
 }

@@ -25,9 +25,9 @@ use crate::two_tiers::{Tiers, options};
 
 /// Say which objects of a workload may live on a slower tier, and what that costs.
 ///
-/// The workload runs twice, with everything on local memory and with everything on the slower tier. What the
-/// cores waited for each object, and what it read and wrote, tells the run time of every placement between. Those that
-/// promise most run, and the best of them is advised.
+/// The workload runs with everything on local memory, with everything on the slower tier, and with each object there alone
+/// that is expected to cost more than a percent. What the cores waited for each object, and what it read and wrote, tells
+/// the run time of every other placement. Those that promise most run, and the best of them is advised.
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -135,7 +135,7 @@ impl Study for AdviseObjects {
             accesses: ACCESSES,
             ..options(lab.seed())
         };
-        let ends = Ends::measure(lab, workload, &tiers, &options)?;
+        let ends = ends(lab, workload, &tiers, &options)?;
         let goal = match self.free {
             None => Goal::Loss(self.max_loss / 100.0),
             Some(Part::Bytes(bytes)) => Goal::Free(bytes.get() as f64),
@@ -205,6 +205,37 @@ const ACCESSES: u64 = 100_000;
 /// Placements that are run before one is advised.
 const TRIES: usize = 10;
 
+/// Objects that are expected to cost more than this alone, as a share of run time, are measured alone: of less, a run says
+/// little.
+const WORTH: f64 = 0.01;
+/// So many at most, those first that cost least for their bytes.
+const MEASURED_ALONE: usize = 10;
+
+/// Runs a workload at both ends, and with single objects on the slower tier.
+///
+/// # Errors
+/// The machine refuses, or does not say what objects are waited for; or the user stopped it.
+pub fn ends(
+    lab: &Lab<'_>,
+    workload: &Workload,
+    tiers: &Tiers,
+    options: &WorkloadOptions,
+) -> Result<Ends, LabError> {
+    let ends = Ends::measure(lab, workload, tiers, options)?;
+    let price = |o: usize| ends.loss_alone(o) / ends.objects[o].bytes.get().max(1) as f64;
+    let mut single: Vec<usize> = (0..ends.objects.len())
+        .filter(|&o| ends.loss_alone(o) > WORTH)
+        .collect();
+    single.sort_by(|&a, &b| price(a).total_cmp(&price(b)));
+    single.truncate(MEASURED_ALONE);
+    let asks: Vec<Placed<'_>> = (single.iter())
+        .map(|&o| placed(workload, tiers, options, &ends, &ends.only(o)))
+        .collect();
+    let losses = losses(lab, &ends, &asks)?;
+    let measured: Vec<(usize, f64)> = single.into_iter().zip(losses).collect();
+    Ok(ends.alone(&measured))
+}
+
 /// Runs placements: each with how much longer it takes than with everything on local memory.
 ///
 /// # Errors
@@ -259,12 +290,10 @@ fn moved(ends: &Ends, choice: &Choice) -> String {
 }
 
 fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
-    let local: Nanos = ends.phases.iter().map(|phase| phase.time[0]).sum();
+    let local = ends.local();
     let mut all: Vec<ObjectAdvice> = (ends.objects.iter().enumerate())
         .map(|(o, object)| {
-            let mut alone = vec![0.0; ends.objects.len()];
-            alone[o] = 1.0;
-            let alone = ends.loss(&alone);
+            let alone = ends.loss_alone(o);
             let share = advised.shares[o];
             let never = matches!(goal, Goal::Loss(most) if alone > most);
             let advice = match share {
@@ -307,11 +336,14 @@ fn measure(
 ) -> Result<Vec<Option<f64>>, LabError> {
     let ask = |choice: &Choice| placed(workload, tiers, options, ends, &choice.shares);
     let asks: Vec<Placed<'_>> = choices.iter().map(|(_, choice)| ask(choice)).collect();
-    let local: Nanos = ends.phases.iter().map(|phase| phase.time[0]).sum();
-    let runs = lab.ask_all(&asks)?;
-    Ok(runs
-        .iter()
-        .map(|run| Some(run.time / local - 1.0))
+    Ok(losses(lab, ends, &asks)?.into_iter().map(Some).collect())
+}
+
+/// How much longer each run takes than with everything on local memory, as a share.
+fn losses(lab: &Lab<'_>, ends: &Ends, asks: &[Placed<'_>]) -> Result<Vec<f64>, LabError> {
+    let runs = lab.ask_all(asks)?;
+    Ok((runs.iter())
+        .map(|run| run.time / ends.local() - 1.0)
         .collect())
 }
 
@@ -350,8 +382,8 @@ const MISSED_PCT: f64 = 5.0;
 impl Outcome for PlaceAdvice {
     const SCHEMA: &'static str = "weir/place-advice/1";
     const TITLE: &'static str = "Objects";
-    const WORDS: &'static str = "Which objects may live on the slower tier. The loss of each placement follows from two \
-                                 runs, with everything on either tier.";
+    const WORDS: &'static str = "Which objects may live on the slower tier. The loss of each placement follows from runs with \
+                                 everything on either tier, and with single objects on the slower one.";
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let Some(advised) = self.placings.first() else {
@@ -384,7 +416,7 @@ impl Outcome for PlaceAdvice {
         {
             verdicts.push(doubt(
                 &self.workload,
-                "it costs more than expected: objects wait for each other, which two runs do not show",
+                "it costs more than expected: objects wait for each other, which these runs do not show",
             ));
         }
         verdicts

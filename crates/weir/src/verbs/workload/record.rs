@@ -107,12 +107,12 @@ impl Args {
         self.description.path(Path::new(self.name()))
     }
 
-    /// Runs the command and describes it: the file.
+    /// Runs the command and describes it, for a study of the description: the file.
     ///
     /// # Errors
     /// No tracer is installed, the command cannot be started, or nothing was seen of it.
     pub fn described(&self, context: &Context) -> Result<PathBuf> {
-        described(self, context)
+        described(self, context, true)
     }
 }
 
@@ -142,12 +142,12 @@ fn chosen(args: &Args) -> Result<Tracer> {
 /// As [`Args::described`].
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     on_this_host(context, "weir workload record")?;
-    described(args, context).map(drop)
+    described(args, context, false).map(drop)
 }
 
-fn described(args: &Args, context: &Context) -> Result<PathBuf> {
+fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
     let name = args.name();
-    let keeping = Keeping::begin(context, VERB)?;
+    let keeping = Keeping::begin(context, VERB)?.is_part(is_part);
     let file = args.description.file(Path::new(name))?;
     let with = chosen(args)?;
     let tag = args.tag.library()?;
