@@ -93,6 +93,7 @@ impl Loop {
             modifies: 0.0,
             non_temporal: 0.0,
             streams: 1,
+            batch: 1,
             skew: 1.0,
             dependent: if self.waits { 1.0 } else { 0.0 },
             indexed_by: None,

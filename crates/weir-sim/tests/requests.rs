@@ -27,6 +27,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         non_temporal: 0.0,
         within: Within::Sequential,
         streams: 1,
+        batch: 1,
         skew: 0.99,
         dependent: 0.0,
         indexed_by: None,

@@ -98,6 +98,43 @@ fn slower_memory_of_one_region_is_waited_for_there() {
     assert!((80.0..250.0).contains(&longer), "{longer} ns");
 }
 
+/// Elements of a vector of rows miss together, so that their waits overlap. They are as many as without batches.
+#[test]
+fn what_misses_in_batches_waits_less_and_reads_as_much() {
+    let library = Workloads::builtin();
+    let olap = library.get("column-olap").unwrap();
+    let with = |batch: u32| {
+        let phase = &olap.phases[0];
+        let regions = phase.regions.iter().map(|region| Region {
+            batch: if region.name == "hash tables" {
+                batch
+            } else {
+                1
+            },
+            ..region.clone()
+        });
+        let work = Workload {
+            threads: 1,
+            phases: vec![Phase {
+                regions: regions.collect(),
+                ..phase.clone()
+            }],
+            ..olap.clone()
+        };
+        let (seen, _) = seen(&work, &["hash tables"]);
+        let tables = of(&seen, "hash tables");
+        let instructions = seen.counters.get(Counter::Instructions).unwrap() as f64;
+        let read = tables.read as f64;
+        (read / instructions, tables.waited.get() / read)
+    };
+    let (alone, together) = (with(1), with(64));
+    assert!(
+        (together.0 / alone.0 - 1.0).abs() < 0.15,
+        "{alone:?} {together:?}"
+    );
+    assert!(together.1 < 0.5 * alone.1, "{alone:?} {together:?}");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, rng_seed: RngSeed::Fixed(19), ..ProptestConfig::default() })]
 

@@ -370,6 +370,7 @@ fn region(
         modifies: rounded(modifies, 3).min(1.0),
         non_temporal: 0.0,
         streams: 1,
+        batch: 1,
         skew: if order == Order::Zipf {
             rounded(d.skew, 3)
         } else {

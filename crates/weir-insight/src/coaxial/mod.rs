@@ -209,6 +209,7 @@ impl Program {
                     modifies: 0.0,
                     non_temporal: 0.0,
                     streams: 1,
+                    batch: 1,
                     skew: 0.99,
                     dependent: self.dependent,
                     indexed_by: None,

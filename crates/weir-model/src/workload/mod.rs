@@ -94,6 +94,15 @@ fn is_zero(share: &f64) -> bool {
     *share == 0.0
 }
 
+const fn one() -> u32 {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
+const fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
 /// A part of a program's memory, and how it is touched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Region {
@@ -127,6 +136,10 @@ pub struct Region {
     /// Independent runs of a sequential order, or independent chains of a chase or of dependent
     /// loads: what the program itself overlaps.
     pub streams: u32,
+    /// Elements that are accessed one after the other before another region has its turn, as in an engine that processes a
+    /// vector of rows at a time (Boncz, Zukowski and Nes, MonetDB/X100, CIDR 2005). Shares of accesses stay as they are.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub batch: u32,
     /// Exponent of a Zipf order; alpha of an apex order.
     pub skew: f64,
     /// Share of the elements whose address is loaded from the element before, of the same chain.

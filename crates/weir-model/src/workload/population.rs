@@ -187,6 +187,7 @@ fn region(of: Population, phase: usize, r: usize, dice: &mut Dice) -> Region {
             Order::Chase => dice.of(&[1, 1, 1, 2, 4]),
             _ => 1,
         },
+        batch: 1,
         skew: dice.between(0.5, 1.1),
         dependent: match order {
             Order::Chase => 1.0,

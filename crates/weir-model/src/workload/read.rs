@@ -135,6 +135,7 @@ fn read_region(table: &Table<'_>, index: usize) -> Option<Region> {
         modifies: number("modifies").unwrap_or(0.0),
         non_temporal: number("non_temporal").unwrap_or(0.0),
         streams: number("streams").unwrap_or(1.0) as u32,
+        batch: number("batch").unwrap_or(1.0) as u32,
         skew: number("skew").unwrap_or(usual_skew(order)),
         dependent: match order {
             Order::Chase => 1.0,

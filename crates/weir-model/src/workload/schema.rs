@@ -52,6 +52,7 @@ pub const REGION_KEYS: &[Key] = keys! {
     "modifies": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the loaded elements that are stored to right after (read, modify, write), where an element is at most a line; these stores are not in `apki`. 0 unless given.";
     "non_temporal": Share 0.0 to 1.0, Defaulted, "1", "Share of the stores that go past the caches; 0 unless given.";
     "streams": Count 1 to 64, Defaulted, "4", "Independent runs of a sequential order, or chains of dependent loads: what the program itself overlaps. 1 unless given.";
+    "batch": Count 1 to 1000000, Defaulted, "2048", "Elements that are accessed one after the other before another region has its turn: those of one vector, in an engine that processes a vector of rows at a time. 1 unless given.";
     "skew": Share 0.0 to 3.0, Defaulted, "0.8", "Exponent of a Zipf order, 0.99 unless given; alpha of an apex order, 0.001 to 1, 1 (equal chance) unless given.";
     "dependent": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the elements whose address is loaded from the element before, of the same chain; all of a chase, else 0 unless given.";
     "mispredicted": Share 0.0 to 1.0, Defaulted, "0.1", "Share of the elements whose value decides a branch that is predicted wrong; 0 unless given.";

@@ -128,6 +128,7 @@ fn keys(region: &Region) -> String {
         ("modifies", region.modifies, 0.0),
         ("non_temporal", region.non_temporal, 0.0),
         ("streams", f64::from(region.streams), 1.0),
+        ("batch", f64::from(region.batch), 1.0),
         ("skew", region.skew, usual_skew),
         (
             "dependent",

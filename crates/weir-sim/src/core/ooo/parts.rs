@@ -38,6 +38,8 @@ pub struct Part {
     pub shuffle: u64,
     /// Lines from one element to the next in a sequential order.
     pub step: u64,
+    /// Elements before another part has its turn.
+    pub batch: u32,
     /// Chances, each as the number of 32 random bits below which it comes true.
     pub stores: u64,
     pub modifies: u64,
@@ -88,7 +90,7 @@ pub struct PhaseParts {
     pub mispredicts: f64,
     pub gap: f64,
     pub parts: Vec<Part>,
-    /// For each part, the chance that this part or an earlier one is next.
+    /// For each part, the chance that this part or an earlier one is next after a batch.
     pub upto: Vec<u64>,
     /// Instructions of one random choice.
     pub instructions_per_pick: f64,
@@ -244,6 +246,8 @@ pub fn phase_parts(
     // Probabilities per element, since shares are of accesses.
     let weight = |r: &Region| r.share / total / accesses_of_pick(r);
     let picks: f64 = phase.regions.iter().map(weight).sum();
+    let turns = |r: &Region| weight(r) / f64::from(r.batch.max(1));
+    let all_turns: f64 = phase.regions.iter().map(turns).sum();
     let mut upto = 0.0;
     let first_chain = *chains;
     let chain_of = |name: &str| {
@@ -259,7 +263,7 @@ pub fn phase_parts(
     let mut ups = Vec::new();
     let mut parts = Vec::new();
     for region in &phase.regions {
-        upto += weight(region) / picks;
+        upto += turns(region) / all_turns;
         ups.push(chance(upto));
         let indexed_by = region.indexed_by.as_deref().and_then(chain_of);
         let mut part = part(
@@ -435,6 +439,7 @@ fn part(
             _ => 0,
         },
         step,
+        batch: region.batch.max(1),
         stores: chance(region.stores),
         modifies: chance(region.modifies),
         non_temporal: chance(region.non_temporal),

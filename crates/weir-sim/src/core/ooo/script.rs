@@ -83,6 +83,8 @@ pub struct Script {
     /// Instructions left in the current phase.
     left: f64,
     rest: Option<Rest>,
+    /// The part whose elements come, and how many still do before another has its turn.
+    batch: (usize, u32),
     chance: u64,
     /// The memory of each region: its first virtual line, and how to find the place of a line.
     memory: Vec<(u64, Walk)>,
@@ -134,6 +136,7 @@ impl Script {
             now: 0,
             left,
             rest: None,
+            batch: (0, 0),
             chance: rng::mix(seed ^ (u64::from(number) << 32)),
             bases: memory.iter().skip(1).map(|(base, _)| *base).collect(),
             memory,
@@ -220,7 +223,7 @@ impl Script {
         }
         let changed = self.now != before;
         if changed {
-            self.rest = None;
+            (self.rest, self.batch) = (None, (0, 0));
         }
         changed
     }
@@ -311,6 +314,7 @@ impl Script {
         if self.left <= 0.0 {
             self.now = (self.now + 1) % self.phases.len();
             self.left += self.phases[self.now].instructions;
+            self.batch = (0, 0);
         }
         let draws = [self.bits(), self.bits(), self.bits()];
         self.start(draws, visit);
@@ -324,10 +328,14 @@ impl Script {
         let phase_parts = &mut self.phases[self.now];
         let half = |bits: u64, shift: u32| u64::from((bits >> shift) as u32);
         let choice = half(which, 32);
-        let p = (phase_parts.upto.iter())
-            .position(|&upto| choice < upto)
-            .unwrap_or(phase_parts.parts.len() - 1);
-        let part = &mut phase_parts.parts[p];
+        if self.batch.1 == 0 {
+            let next = (phase_parts.upto.iter())
+                .position(|&upto| choice < upto)
+                .unwrap_or(phase_parts.parts.len() - 1);
+            self.batch = (next, phase_parts.parts[next].batch);
+        }
+        self.batch.1 -= 1;
+        let part = &mut phase_parts.parts[self.batch.0];
         // The distance varies, so that nothing falls into step with anything else.
         let gap = phase_parts.gap
             * f64::from(part.accesses)
