@@ -139,6 +139,8 @@ impl Outcome for PoolPlan {
             col("against_now_pct").head("vs now").signed(),
             col("without_pct").head("no pool").signed(),
             col("as_split_pct").head("split").signed(),
+            col("kept_pct").head("kept").signed(),
+            col("kept_uniform_pct").head("alike").signed(),
             col("pooled_pct").head("in pool"),
             col("slow_pct").head("slow VMs").places(1),
             col("net").head("left over").signed().places(0),
