@@ -137,7 +137,6 @@ impl Outcome for PoolPlan {
             col("sockets"),
             col("saved_pct").head("saved").signed(),
             col("against_now_pct").head("vs now").signed(),
-            col("without_pct").head("no pool").signed(),
             col("as_split_pct").head("split").signed(),
             col("kept_pct").head("kept").signed(),
             col("kept_uniform_pct").head("alike").signed(),
