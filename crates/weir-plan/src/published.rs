@@ -39,8 +39,10 @@ const LINE: f64 = 64.0;
 
 const ON_GENERATED: &str = "on generated clusters of 1024 machines";
 const STRANDED: &str = "the memory of a generated machine, and how much clusters differ, were set so that these three rows are near";
-const KEPT: &str = "on generated clusters; each VM stays on its machine, and each machine and pool has its own peak; own form: VMs are placed \
-     anew, on equal machines with equal pools that have the least memory with which they find room, with and without a pool";
+const KEPT: &str = "on 100 generated clusters; each VM stays on its machine, and each machine and pool has its own peak; own form, on 8: VMs are \
+     placed anew, on equal machines with equal pools that have the least memory with which they find room, with and without a pool";
+const KEPT_POND: &str = "as PON-033; three VMs of ten are in the pool as a whole, so that a machine must hold the most local memory of the others \
+     that ever meets on it; the paper moves VMs that do not fit, and does not say how much memory it has";
 const PROGRAMS: &str =
     "needs the paper's programs; `weir plan insensitive` marks those of a population";
 const SPANNING: &str = "on generated clusters; a machine with room on one socket comes first, and a VM of 256 GiB is larger than a socket";
@@ -327,7 +329,7 @@ fn traces() -> Vec<Rule> {
         saved("PON-034", "fixed 50 %", 64),
         saved("PON-035", "fixed 50 %", 16),
         Rule::identity("PON-093", row("pond", 16, |row| row.may_pct)).noting(MARKED),
-        saved("PON-095", "pond", 16),
+        saved("PON-095", "pond", 16).noting(KEPT_POND),
         Rule {
             own: Some(row("fixed 15 %", 16, |row| row.slow_as_split_pct / SLOWED)),
             ..Rule::identity("PON-098a", row("fixed 15 %", 16, |row| row.touching_pct))
