@@ -30,8 +30,17 @@ impl Cluster {
     /// The fullest machine that has room: the one with the least sum of what is left of cores and of memory, each as a
     /// share of the machine. Of equals the first.
     pub fn best_fit(&self, vm: &Vm) -> Option<usize> {
+        self.best_of(vm, |_| true)
+    }
+
+    /// The same, where machines that are preferred come before all others.
+    pub fn best_preferred(&self, vm: &Vm, preferred: impl Fn(usize) -> bool) -> Option<usize> {
+        self.best_of(vm, preferred).or_else(|| self.best_fit(vm))
+    }
+
+    fn best_of(&self, vm: &Vm, is: impl Fn(usize) -> bool) -> Option<usize> {
         let least = (vm.millicores.into(), vm.memory_mib.into());
-        self.free.fullest(least, |_, _| true)
+        self.free.fullest(least, |at, _| is(at))
     }
 
     /// Puts a VM onto a machine that has room.
@@ -113,6 +122,8 @@ mod tests {
         assert_eq!(cluster.best_fit(&vm(4, 8)), Some(1));
         assert_eq!(cluster.best_fit(&vm(5, 8)), Some(0));
         assert_eq!(cluster.best_fit(&vm(1, 65)), None);
+        assert_eq!(cluster.best_preferred(&vm(4, 8), |at| at == 2), Some(2));
+        assert_eq!(cluster.best_preferred(&vm(4, 8), |_| false), Some(1));
         assert_eq!(cluster.stranded_share(), 0.0);
         cluster.add(1, &vm(4, 8));
         assert_eq!(cluster.stranded_share(), 48.0 / 192.0);

@@ -10,6 +10,7 @@
 //! | [`mod@replay`] | VMs on whole machines, and stranded memory |
 //! | [`seats`] | on which socket of a machine a VM is |
 //! | [`room`] | what is free of machines and pools |
+//! | [`mod@kept`] | what machines and pools need where VMs stay on their machines |
 //! | [`provision`] | the least memory with which VMs find room |
 //! | [`needs`] | what each policy needs |
 //! | [`verdict`] | memory and money saved |
@@ -20,6 +21,7 @@
 pub mod cluster;
 pub mod events;
 pub mod free;
+pub mod kept;
 pub mod needs;
 mod outcome;
 pub mod owners;
@@ -48,7 +50,7 @@ use verdict::Terms;
 pub const SOCKETS: u32 = 2;
 /// The version of the replay: it changes where a replay of the same trace finds something else, so that what is kept of the
 /// former is not taken for it.
-const REPLAY: u32 = 1;
+const REPLAY: u32 = 2;
 /// Moments of a trace at which the packing bound is taken.
 const SNAPSHOTS: u32 = 4;
 

@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::events::events;
+use super::events::{Event, events};
+use super::kept::{Kept, kept};
 use super::provision::Placed;
 use super::replay::{NOWHERE, Replayed, replay};
 use super::room::{Fill, Memory};
@@ -32,13 +33,64 @@ pub struct Need {
 pub struct Needs {
     /// Memory of a machine without a pool, in MiB; `None` where whole machines are too small.
     pub without: Option<u64>,
+    /// By policy, then by size of pools, where VMs stay on their machines.
+    pub kept: Vec<Vec<Kept>>,
     /// By policy, then by size of pools; `None` where nothing up to the memory without a pool is enough.
     pub with: Vec<Vec<Option<Need>>>,
 }
 
 impl Pools {
-    /// Replays one cluster, and finds the least memory for each policy and size. `go_on` is told the share that is done,
-    /// and answers whether to go on.
+    /// Replays one cluster, and finds what machines and pools need where VMs stay on their machines. `go_on` is told the
+    /// share that is done, and answers whether to go on.
+    ///
+    /// # Errors
+    /// Memory was not conserved.
+    pub fn keep(
+        &self,
+        trace: &Trace,
+        go_on: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Replayed, PlanError> {
+        let mut replayed = self.kept(trace, &events(trace), go_on)?;
+        replayed.machines = Vec::new();
+        Ok(replayed)
+    }
+
+    /// The same with the machine of each VM.
+    fn kept(
+        &self,
+        trace: &Trace,
+        events: &[Event],
+        go_on: &mut dyn FnMut(f64) -> bool,
+    ) -> Result<Replayed, PlanError> {
+        let mut replayed = replay(trace, events, (self.machine, self.machines as usize), go_on)?;
+        if replayed.stopped_at.is_some() {
+            return Ok(replayed);
+        }
+        let sizes = self
+            .sockets
+            .iter()
+            .map(|sockets| (sockets / SOCKETS) as usize);
+        let sizes: Vec<usize> = sizes.collect();
+        let placed = self.placed(trace, events, &replayed.machines);
+        let known = Known::of(trace, self.seed);
+        let policies = self.policies().into_iter();
+        let of = policies.map(|policy| kept(&placed, &policy.pooled_mib(trace, &known), &sizes));
+        replayed.needs.kept = of.collect::<Result<_, PlanError>>()?;
+        Ok(replayed)
+    }
+
+    fn placed<'t>(&self, trace: &'t Trace, events: &'t [Event], machines: &'t [u32]) -> Placed<'t> {
+        Placed {
+            trace,
+            events,
+            machines,
+            machine: self.machine,
+            count: self.machines as usize,
+            release_ms: self.release_ms,
+        }
+    }
+
+    /// Replays one cluster as [`Pools::keep`], and finds the least memory for each policy and size.
     ///
     /// # Errors
     /// Memory was not conserved.
@@ -48,21 +100,13 @@ impl Pools {
         go_on: &mut dyn FnMut(f64) -> bool,
     ) -> Result<Replayed, PlanError> {
         let (policies, events) = (self.policies(), events(trace));
-        let cluster = (self.machine, self.machines as usize);
         let part = 1.0 / (policies.len() * self.sockets.len() + 1) as f64;
-        let mut replayed = replay(trace, &events, cluster, &mut |share| go_on(share * part))?;
+        let mut replayed = self.kept(trace, &events, &mut |share| go_on(share * part))?;
+        let machines = std::mem::take(&mut replayed.machines);
         if replayed.stopped_at.is_some() {
             return Ok(replayed);
         }
-        let machines = std::mem::take(&mut replayed.machines);
-        let placed = Placed {
-            trace,
-            events: &events,
-            machines: &machines,
-            machine: self.machine,
-            count: self.machines as usize,
-            release_ms: self.release_ms,
-        };
+        let placed = self.placed(trace, &events, &machines);
         let without = placed.least_without()?;
         replayed.needs.without = without;
         let Some(without) = without else {

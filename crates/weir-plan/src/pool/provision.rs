@@ -11,7 +11,7 @@ use super::room::{Fill, Memory, Room};
 use crate::PlanError;
 use crate::trace::{GIB, Machine, Trace};
 
-/// Share of the VMs that may find no machine; assumed.
+/// Share of the VMs that may find no machine, beyond those that whole machines have no room for; assumed.
 pub const REFUSED: f64 = 0.001;
 /// Steps of a bisection: a 512th of a machine's memory.
 const STEPS: u32 = 9;
@@ -59,7 +59,7 @@ impl Placed<'_> {
     /// Memory was not conserved.
     pub fn least_without(&self) -> Result<Option<u64>, PlanError> {
         let slices = vec![0; self.trace.len()];
-        self.least_local(&slices, Fill::AsSplit, self.refused(1.0))
+        self.least_local(&slices, Fill::AsSplit, self.refused()?.0)
     }
 
     /// The least memory of machines and pools, where `slices` of each VM may be in the pool, and machines without one
@@ -83,7 +83,8 @@ impl Placed<'_> {
             }),
         };
         // Half of the VMs that may be refused may be for want of local memory, the others for want of slices.
-        let Some(low) = self.least_local(slices, fill, self.refused(0.5))? else {
+        let (refused, half) = self.refused()?;
+        let Some(low) = self.least_local(slices, fill, half)? else {
             return Ok(best);
         };
         let last = match fill {
@@ -96,7 +97,7 @@ impl Placed<'_> {
                 let left = best.of_machine() - local as f64;
                 (left * of_pool as f64 / f64::from(GIB)).max(0.0) as u64
             });
-            let found = self.least_pool(slices, fill, (local, of_pool), most)?;
+            let found = self.least_pool(slices, fill, (local, of_pool), (most, refused))?;
             let better =
                 |found: &Memory| best.is_none_or(|best| found.of_machine() < best.of_machine());
             best = found.filter(better).or(best);
@@ -147,20 +148,20 @@ impl Placed<'_> {
         })
     }
 
-    /// The least pools beside this local memory, up to `most` slices.
+    /// The least pools beside this local memory, up to `most` slices, where so many VMs may be refused.
     fn least_pool(
         &self,
         slices: &[u32],
         fill: Fill,
         (local_mib, of_pool): (u64, usize),
-        most: Option<u64>,
+        (most, refused): (Option<u64>, u64),
     ) -> Result<Option<Memory>, PlanError> {
         let memory = |slices: u64| Memory {
             local_mib,
             slices,
             of_pool,
         };
-        let limits = (self.refused(1.0), self.release_ms);
+        let limits = (refused, self.release_ms);
         let run = |of: u64| self.run(memory(of), slices, fill, limits);
         let Some(first) = run(most.unwrap_or(ENDLESS))? else {
             return Ok(None);
@@ -189,10 +190,18 @@ impl Placed<'_> {
         Ok(Some(high))
     }
 
-    /// VMs that may find no machine: this part of all.
-    fn refused(&self, part: f64) -> u64 {
-        let placed = self.machines.iter().filter(|at| **at != NOWHERE).count();
-        (placed as f64 * REFUSED * part) as u64
+    /// VMs that may find no machine, and how many if half of [`REFUSED`] may not. Sockets are no matter here, so that some
+    /// that were placed may have no room on whole machines.
+    fn refused(&self) -> Result<(u64, u64), PlanError> {
+        let whole = Memory {
+            local_mib: self.machine.memory_mib.into(),
+            slices: 0,
+            of_pool: self.count.max(1),
+        };
+        let run = self.with(whole, &vec![0; self.trace.len()], Fill::AsSplit)?;
+        let placed = self.machines.iter().filter(|at| **at != NOWHERE).count() as f64;
+        let beyond = |part: f64| run.refused + (placed * REFUSED * part) as u64;
+        Ok((beyond(1.0), beyond(0.5)))
     }
 
     /// Runs the trace with this memory; `None` where more VMs are refused than may be.
@@ -405,7 +414,7 @@ mod tests {
                     assert_eq!(fill, Fill::AsSplit);
                     continue;
                 };
-                let most = placed.refused(1.0);
+                let (most, _) = placed.refused().unwrap();
                 let fits = |memory: Memory| {
                     let run = placed.run(memory, &slices, fill, (most, 0));
                     run.unwrap().is_some()

@@ -1,5 +1,5 @@
 //! On which of a machine's two sockets a VM has its cores and memory, and what of its memory is on the other one (Pond,
-//! section 3.1). Which machine a VM is on is decided before.
+//! section 3.1). Which machine a VM is on is decided before, with a look at whether one of its sockets has room.
 
 use std::collections::BTreeMap;
 
@@ -31,12 +31,16 @@ impl Seats {
         }
     }
 
+    /// Whether a socket of a machine has room for all of a VM.
+    pub fn has(&self, machine: usize, vm: &Vm) -> bool {
+        self.free[machine].iter().any(|part| has(*part, vm))
+    }
+
     /// Puts a VM onto the fuller socket of its machine with room for all of it, or onto both. Returns whether it spans
     /// both, and how much of its memory is beyond what its cores have on the same socket, in MiB.
     pub fn sit(&mut self, place: u32, machine: usize, vm: &Vm) -> Option<u32> {
         let free = &mut self.free[machine];
-        let has = |part: Part| part.0 >= vm.millicores && part.1 >= vm.memory_mib;
-        let second = match (has(free[0]), has(free[1])) {
+        let second = match (has(free[0], vm), has(free[1], vm)) {
             (false, false) => {
                 // As much as possible on the socket with more cores left, and memory where the cores are.
                 let first = usize::from(free[1].0 > free[0].0);
@@ -72,6 +76,10 @@ impl Seats {
             *free = (free.0 + part.0, free.1 + part.1);
         }
     }
+}
+
+fn has(free: Part, vm: &Vm) -> bool {
+    free.0 >= vm.millicores && free.1 >= vm.memory_mib
 }
 
 #[cfg(test)]
@@ -130,7 +138,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
-        fn sockets_keep_what_machines_have_and_change_no_choice_of_a_machine(
+        fn sockets_keep_what_machines_have_and_a_vm_spans_where_no_socket_of_any_machine_has_room(
             vms in prop::collection::vec((0..500_000u32, 1..300_000u32, 1..9u32, 1..33u32), 1..200),
         ) {
             let mut trace = Trace::default();
@@ -140,7 +148,7 @@ mod tests {
             trace.sort();
             let events = events(&trace);
             let replayed = replay(&trace, &events, (SMALL, 8), &mut |_| true)?;
-            // The same without sockets.
+            // The same by hand.
             let (mut cluster, mut seats) = (Cluster::new(SMALL, 8, 1), Seats::new(SMALL, 8, trace.len()));
             let (mut machines, mut spanning) = (vec![NOWHERE; trace.len()], 0);
             for event in &events {
@@ -149,11 +157,13 @@ mod tests {
                 if !event.arrives && machines[place] != NOWHERE {
                     cluster.remove(machines[place] as usize, vm.millicores, vm.memory_mib);
                     seats.leave(event.vm, machines[place] as usize, &vm);
-                } else if let Some(at) = cluster.best_fit(&vm).filter(|_| event.arrives) {
+                } else if let Some(at) = cluster.best_preferred(&vm, |at| seats.has(at, &vm)).filter(|_| event.arrives) {
                     machines[place] = at as u32;
+                    let fits = (0..8).any(|at| seats.has(at, &vm));
                     cluster.add(at, &vm);
                     let apart = seats.sit(event.vm, at, &vm);
                     spanning += u64::from(apart.is_some());
+                    prop_assert_eq!(apart.is_some(), !fits);
                     prop_assert!(apart.is_none_or(|apart| apart <= vm.memory_mib));
                 }
                 for (at, free) in seats.free.iter().enumerate() {

@@ -108,6 +108,22 @@ impl Policy {
             .collect()
     }
 
+    /// Memory of each VM that is in the pool where all is there that may be, in MiB. A fixed share is one of each VM, as
+    /// Pond simulates it (sections 3.1 and 6.5); what is predicted is whole slices (section 4.3).
+    pub fn pooled_mib(self, trace: &Trace, known: &Known) -> Vec<u32> {
+        match self {
+            Policy::Fixed(share) => {
+                let of = |vm: Vm| (f64::from(vm.memory_mib) * share) as u32;
+                trace.vms().map(of).collect()
+            }
+            _ => self
+                .slices(trace, known)
+                .iter()
+                .map(|slices| slices * GIB)
+                .collect(),
+        }
+    }
+
     /// How likely a VM is slower than the margin that got so many of the slices which the policy allows it.
     pub fn slow(self, vm: &Vm, place: u64, got: u32, known: &Known) -> f64 {
         let split = self.split(vm, place, known);

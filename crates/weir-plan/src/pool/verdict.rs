@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::statistics::student_t975;
 use weir_model::units::{Bytes, Usd};
 
+use super::kept::Kept;
 use super::replay::Replayed;
 use super::room::Memory;
 use super::split::Policy;
@@ -53,6 +54,16 @@ pub struct Saving {
     /// more than whole machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub as_split_pct: Option<f64>,
+    /// What is saved if each VM stays on its machine with all that may be in the pool there, and each machine and pool has
+    /// its own peak: the simulation that Pond publishes. Below 0 where more is needed.
+    #[serde(default)]
+    pub kept_pct: f64,
+    /// The same if all machines have the highest peak of one, and all pools too.
+    #[serde(default)]
+    pub kept_uniform_pct: f64,
+    /// VMs that touch what they then have in the pool.
+    #[serde(default)]
+    pub touching_pct: f64,
     /// Pool memory that is needed because slices are released after their VM has left.
     pub buffer: Bytes,
     /// Mean share of the memory in use that may be in the pool.
@@ -104,8 +115,13 @@ fn saving(
     let (mut base, mut local, mut pool, mut late) = (0, 0, 0, 0);
     let (mut slow, mut placed, mut pooled) = ((0.0, 0.0), 0.0, (0.0, 0.0, 0.0));
     let (mut shares, mut as_split) = (Vec::new(), (0, 0));
+    let (mut kept, mut of_kept) = (Kept::default(), 0);
     for replayed in replayed {
         let needs = &replayed.needs;
+        if let Some(found) = needs.kept.get(at).and_then(|sizes| sizes.get(size)) {
+            kept.add(found);
+            of_kept += replayed.placed;
+        }
         let need = needs.with.get(at).and_then(|sizes| sizes.get(size));
         let (Some(without), Some(Some(need))) = (needs.without, need) else {
             continue;
@@ -149,6 +165,9 @@ fn saving(
         against_now_pct: 100.0 * share_saved(now, local + pool),
         without_pct: 100.0 * share_saved(now, base),
         as_split_pct: (as_split.0 > 0).then(|| 100.0 * share_saved(as_split.0, as_split.1)),
+        kept_pct: 100.0 * kept.summed.saved(),
+        kept_uniform_pct: 100.0 * kept.uniform.saved(),
+        touching_pct: 100.0 * kept.touching as f64 / f64::max(of_kept as f64, 1.0),
         buffer: bytes(late * mib),
         may_pct: 100.0 * pooled.1 / f64::max(pooled.2, 1.0),
         pooled_pct: 100.0 * pooled.0 / f64::max(pooled.2, 1.0),
@@ -165,7 +184,7 @@ fn mib_of_gib() -> f64 {
     f64::from(GIB)
 }
 
-fn share_saved(base: u64, needed: u64) -> f64 {
+pub(super) fn share_saved(base: u64, needed: u64) -> f64 {
     match base {
         0 => 0.0,
         base => 1.0 - needed as f64 / base as f64,
@@ -192,6 +211,7 @@ fn half_width(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::pool::kept::Provision;
     use crate::pool::needs::{Need, Needs};
 
     /// Half of the memory stays with the machines, and a pool has as much as one had before.
@@ -213,8 +233,22 @@ mod tests {
             slow: (0.2, 0.4),
             pooled: (1.0, 2.0, 4.0),
         };
+        let summed = Provision {
+            without_mib: 100,
+            local_mib: 60,
+            pool_mib: 30,
+        };
+        let kept = Kept {
+            summed,
+            uniform: Provision {
+                pool_mib: 50,
+                ..summed
+            },
+            touching: 1,
+        };
         let needs = Needs {
             without: Some(base * mib),
+            kept: vec![vec![kept]],
             with: vec![vec![Some(need)]],
         };
         Replayed {
@@ -262,6 +296,10 @@ mod tests {
         assert_eq!((row.slow_pct, row.slow_as_split_pct), (2.0, 4.0));
         assert_eq!((row.against_now_pct, row.without_pct), (62.5, 50.0));
         assert_eq!((row.may_pct, row.pooled_pct), (50.0, 25.0));
+        let kept = [row.kept_pct, row.kept_uniform_pct, row.touching_pct];
+        for (found, wanted) in kept.into_iter().zip([10.0, -10.0, 10.0]) {
+            assert!((found - wanted).abs() < 1e-9, "{kept:?}");
+        }
     }
 
     #[test]
