@@ -199,6 +199,9 @@ fn more(region: &Region) -> String {
     if region.streams > 1 {
         parts.push(format!("{} streams", region.streams));
     }
+    if region.batch > 1 {
+        parts.push(format!("{} in a row", region.batch));
+    }
     if region.dependent > 0.0 {
         parts.push(format!("{} dependent", share(region.dependent)));
     }
