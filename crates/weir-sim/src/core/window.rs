@@ -99,6 +99,14 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_full_window_whose_oldest_access_completes_last_is_empty() {
+        let mut window = Window::new(5);
+        (0..Window::MOST).for_each(|_| window.start());
+        (5..5 + Window::MOST).rev().for_each(|n| window.complete(n));
+        assert_eq!((window.span(), window.done), (0, 0));
+    }
+
     proptest! {
         #[test]
         fn completing_everything_empties_the_window(order in prop::collection::vec(any::<u32>(), 1..64)) {
