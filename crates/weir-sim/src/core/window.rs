@@ -50,11 +50,11 @@ impl Window {
             "{index} is not in {self:?}"
         );
         self.done |= 1 << (index - self.base);
-        // Whether the oldest access is complete is unpredictable, so there is no branch. Two shifts, since a
-        // shift by 64 is not allowed.
+        // Whether the oldest access is complete is unpredictable, so there is no branch. The ones that are shifted
+        // out are cleared first, so that a shift by all 64, which shifts by none, leaves zero.
         let n = self.done.trailing_ones();
         self.base += u64::from(n);
-        self.done = (self.done >> (n / 2)) >> (n - n / 2);
+        self.done = (self.done & self.done.wrapping_add(1)).wrapping_shr(n);
     }
 
     /// The oldest access that is not finished, or which the program has not reached.
@@ -98,6 +98,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn a_full_window_whose_oldest_access_completes_last_is_empty() {
+        let mut window = Window::new(5);
+        (0..Window::MOST).for_each(|_| window.start());
+        (5..5 + Window::MOST).rev().for_each(|n| window.complete(n));
+        assert_eq!((window.span(), window.done), (0, 0));
+    }
 
     proptest! {
         #[test]

@@ -637,6 +637,12 @@ impl Tier {
         }
     }
 
+    /// Whether [`Tier::due`] has something.
+    #[inline]
+    pub fn is_due(&self) -> bool {
+        !self.due.is_empty()
+    }
+
     /// A channel for whose write queue a line began to wait, and when to call [`Tier::refill`] for it. To be
     /// asked after each call of `arrive` and `refill`, until `None`.
     #[inline]

@@ -102,19 +102,19 @@ pub struct HostCounts {
 }
 
 /// All counters of a machine since it started.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Pmu {
-    /// Those of each host.
-    hosts: Vec<HostCounts>,
+    /// Those of each host; there is a place for every number, so that no look-up checks whether there is one.
+    hosts: Box<[HostCounts; 1 << u8::BITS]>,
     /// Counters of the cores, one set for each thread.
     pub cores: Vec<CoreCounts>,
 }
 
 impl Pmu {
-    /// All counters at zero, for this number of hosts and threads.
-    pub fn new(hosts: u32, threads: usize) -> Self {
+    /// All counters at zero, for this number of threads.
+    pub fn new(threads: usize) -> Self {
         Self {
-            hosts: vec![HostCounts::default(); hosts as usize],
+            hosts: Box::new(std::array::from_fn(|_| HostCounts::default())),
             cores: vec![CoreCounts::default(); threads],
         }
     }

@@ -8,6 +8,7 @@
 mod io;
 mod memory;
 mod sockets;
+mod target;
 
 use std::sync::Arc;
 
@@ -26,48 +27,10 @@ use crate::wheel::{Bucket, Wheel};
 
 pub use self::io::Io;
 use self::sockets::Sockets;
+use self::target::{Target, Targets};
 
 /// The thread whose write-back the uncore has accepted, if there is one.
 pub type Taken = Option<u16>;
-
-/// The destination of requests of a host.
-struct Target {
-    /// The host.
-    host: u8,
-    /// The position of its memory among all, which hosts may share.
-    memory: u8,
-    /// The ToR class of misses with this destination.
-    class: TorClass,
-    /// Slices over which its lines are spread, and the first of them.
-    spread: u32,
-    first_slice: u16,
-    /// How many more requests in the tables may wait for it before prefetches from it are throttled; below
-    /// zero, they are.
-    slack: i64,
-    holds: u32,
-    /// Its bit in [`Uncore::distressed`].
-    bit: u32,
-}
-
-impl Target {
-    /// One more request waits for it.
-    #[inline(always)]
-    fn begin(&mut self, distressed: &mut u32) {
-        self.slack -= 1;
-        if self.slack < 0 {
-            *distressed |= self.bit;
-        }
-    }
-
-    /// One request less waits for it.
-    #[inline(always)]
-    fn end(&mut self, distressed: &mut u32) {
-        self.slack += 1;
-        if self.slack == 0 {
-            *distressed &= !self.bit;
-        }
-    }
-}
 
 /// Everything between the cores and the DRAM.
 pub struct Uncore {
@@ -78,7 +41,7 @@ pub struct Uncore {
     slices: Vec<Slice>,
     /// The links of core complexes to memory, one for each slice; empty without complexes.
     links: Vec<Link>,
-    targets: Vec<Target>,
+    targets: Targets,
     /// The memory behind them.
     memories: Vec<Tier>,
     /// The first 32 tiers of which prefetches are throttled, one bit each.
@@ -156,13 +119,13 @@ impl Uncore {
                 .collect(),
             distressed: (targets.iter())
                 .fold(0, |bits, t| bits | if t.holds == 0 { t.bit } else { 0 }),
-            targets,
+            targets: Targets::new(&targets),
             memories,
             is_whole: u.complex.is_none() && sockets.is_none(),
             sockets: sockets.map(|params| Box::new(Sockets::new(params))),
             shared: Shared::of(hosts, tiers.iter().map(|t| &t.config)),
             llc,
-            pmu: Pmu::new(hosts, classes.len()),
+            pmu: Pmu::new(classes.len()),
             classes,
             io: None,
             filled: 0,
@@ -186,13 +149,13 @@ impl Uncore {
     /// The memory of a tier.
     #[inline(always)]
     fn memory(&mut self, tier: u8) -> &mut Tier {
-        &mut self.memories[self.targets[usize::from(tier)].memory as usize]
+        &mut self.memories[self.targets[tier].memory as usize]
     }
 
     /// The memory of a tier, and the links on the way.
     #[inline(always)]
     fn behind(&mut self, tier: u8) -> (&mut Tier, &mut Shared) {
-        let memory = self.targets[usize::from(tier)].memory;
+        let memory = self.targets[tier].memory;
         (&mut self.memories[usize::from(memory)], &mut self.shared)
     }
 
@@ -212,14 +175,14 @@ impl Uncore {
     /// Intel's event lists). Requests on the path to it count as if they had arrived.
     #[inline]
     pub fn is_distressed(&self, tier: u8) -> bool {
-        self.targets[tier as usize].slack < 0
+        self.targets[tier].slack < 0
     }
 
     /// Whether so many requests wait for a tier that the L2 prefetchers run less far ahead (Intel Optimization
     /// Reference Manual 248966: the streamer prefetches further ahead while few requests are outstanding).
     #[inline]
     pub fn is_busy(&self, tier: u8) -> bool {
-        let target = &self.targets[tier as usize];
+        let target = &self.targets[tier];
         let waiting = i64::from(target.holds) - 1 - target.slack;
         waiting >= i64::from(self.params.uncore.busy)
     }
@@ -317,13 +280,13 @@ impl Uncore {
     ) -> Taken {
         let slice = match self.is_whole {
             true => {
-                let target = &self.targets[place.tier as usize];
+                let target = &self.targets[place.tier];
                 target.first_slice + slice_of(place.line, place.tier, target.spread)
             }
             false => self.slice_among(from.core, place),
         };
         let mut request = Request::new(from, index, place, kind, slice, Stage::Waits, at);
-        let host = self.targets[place.tier as usize].host;
+        let host = self.targets[place.tier].host;
         request.host = host;
         request.way = self.mesh.delay(from.core, slice);
         request.residence = residence;
@@ -364,7 +327,7 @@ impl Uncore {
     pub fn release(&mut self, id: RequestId, request: &Request, now: Ps) -> (Ps, Taken) {
         self.pmu.tor(request.host, request.class).down(now);
         if request.waits_for_tier() {
-            self.targets[request.tier as usize].end(&mut self.distressed);
+            self.targets[request.tier].end(&mut self.distressed);
         }
         self.pool.remove(id);
         if request.credit != Credit::None {
@@ -483,7 +446,7 @@ impl Uncore {
             self.pmu.cores[request.thread as usize].hit_l3(request.kind, unhindered);
             (TorClass::Hit, now + u.hit)
         } else if self.is_whole {
-            let target = &mut self.targets[request.tier as usize];
+            let target = &mut self.targets[request.tier];
             let (own, after) = (request.kind.owns(), now + u.lookup);
             let (line, class, host) = (request.line, target.class, request.host);
             let memory = &mut self.memories[usize::from(target.memory)];
@@ -507,7 +470,7 @@ impl Uncore {
         };
         request.class = class;
         if request.waits_for_tier() {
-            self.targets[request.tier as usize].begin(&mut self.distressed);
+            self.targets[request.tier].begin(&mut self.distressed);
         }
         self.pmu.tor(request.host, class).up(now);
         self.wheel.push(answered, id, &mut self.pool);
@@ -559,7 +522,7 @@ impl Uncore {
             return self.stream_over(id, now, free);
         }
         let request = &mut self.pool[id];
-        let target = &mut self.targets[request.tier as usize];
+        let target = &mut self.targets[request.tier];
         request.class = target.class;
         target.begin(&mut self.distressed);
         request.stage = Stage::Pulled;
@@ -602,7 +565,7 @@ impl Uncore {
             return self.write_over(id, Place { tier, line }, now);
         }
         let request = &mut self.pool[id];
-        let target = &mut self.targets[tier as usize];
+        let target = &mut self.targets[tier];
         target.begin(&mut self.distressed);
         request.tier = tier;
         request.class = match request.kind {

@@ -193,38 +193,44 @@ impl Pool {
     /// Adds a request.
     #[inline]
     pub fn insert(&mut self, request: Request) -> RequestId {
-        let id = self.free;
-        match self.requests.get_mut(id as usize) {
-            Some(place) => {
-                self.free = place.next;
-                *place = request;
-                id
-            }
-            None => {
-                self.requests.push(request);
-                (self.requests.len() - 1) as RequestId
-            }
-        }
+        let id = self.take();
+        let place = &mut self.requests[id as usize];
+        self.free = place.next;
+        // The wheel writes the slot.
+        let slot = place.slot;
+        *place = Request { slot, ..request };
+        id
     }
 
-    /// Adds an event that wakes a thread. Of a place that held a request before, only what such an event needs is
-    /// written.
+    /// Adds an event that wakes a thread. Only what such an event needs is written.
     #[inline]
     pub fn insert_wake(&mut self, thread: u16) -> RequestId {
-        let id = self.free;
-        match self.requests.get_mut(id as usize) {
-            Some(place) => {
-                self.free = place.next;
-                place.thread = thread;
-                place.stage = Stage::Wakes;
-                id
-            }
-            None => {
-                let from = Sender { thread, core: 0 };
-                let place = Place { tier: 0, line: 0 };
-                self.insert(Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, 0))
-            }
+        let id = self.take();
+        let place = &mut self.requests[id as usize];
+        self.free = place.next;
+        place.thread = thread;
+        place.stage = Stage::Wakes;
+        id
+    }
+
+    /// The first free position, which there is after this.
+    #[inline(always)]
+    fn take(&mut self) -> RequestId {
+        if self.free == NO_REQUEST {
+            self.grow();
         }
+        self.free
+    }
+
+    /// Adds a free position.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) {
+        let from = Sender { thread: 0, core: 0 };
+        let place = Place { tier: 0, line: 0 };
+        self.free = self.requests.len() as RequestId;
+        self.requests
+            .push(Request::new(from, 0, place, Kind::Drd, 0, Stage::Wakes, 0));
     }
 
     /// Every outstanding request.

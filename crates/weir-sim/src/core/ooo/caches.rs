@@ -24,21 +24,25 @@ impl Caches {
     }
 
     /// Looks up a line in L1 and makes it most recent. A write marks it modified.
+    #[inline(always)]
     pub fn find_l1(&mut self, line: u64, write: bool) -> bool {
         self.l1.touch(line, write)
     }
 
     /// The same in L2, for a core that takes it.
+    #[inline(always)]
     pub fn find_l2(&mut self, line: u64) -> bool {
         self.l2.touch(line, false)
     }
 
     /// Whether L1 has a line.
+    #[inline(always)]
     pub fn has_l1(&self, line: u64) -> bool {
         self.l1.has(line)
     }
 
     /// Whether L2 has it.
+    #[inline(always)]
     pub fn has_l2(&self, line: u64) -> bool {
         self.l2.has(line)
     }

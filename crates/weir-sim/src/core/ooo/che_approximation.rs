@@ -48,7 +48,7 @@ impl Flow {
             Law::Uniform => 1.0 - (-self.rate * time / self.lines).exp(),
             Law::Cyclic => f64::from(self.lines <= self.rate * time),
             Law::Once => 0.0,
-            Law::Ranked(_) => self.by_rank(|popularity| {
+            Law::Ranked(_) => mean(&self.classes(), |popularity| {
                 popularity * (1.0 - (-self.rate * popularity * time / self.lines).exp())
             }),
         }
@@ -64,40 +64,62 @@ impl Flow {
 
     /// Lines that are in the cache.
     pub fn occupies(&self, time: f64) -> f64 {
+        self.occupies_of(&self.classes(), time)
+    }
+
+    /// The same with its [`classes`](Self::classes), which are the same at all times.
+    fn occupies_of(&self, classes: &[Class], time: f64) -> f64 {
         match self.law {
             Law::Uniform => self.lines * self.hits(time),
             Law::Cyclic => self.lines.min(self.rate * time),
             Law::Once => self.rate * time,
             Law::Ranked(_) => {
                 self.lines
-                    * self.by_rank(|popularity| {
+                    * mean(classes, |popularity| {
                         1.0 - (-self.rate * popularity * time / self.lines).exp()
                     })
             }
         }
     }
 
-    /// The mean over lines of a function of their popularity (relative to the mean of the region).
-    fn by_rank(&self, f: impl Fn(f64) -> f64) -> f64 {
+    /// Its lines in classes of about the same popularity, if that goes by rank.
+    fn classes(&self) -> Vec<Class> {
         let Law::Ranked(ranking) = self.law else {
-            return f(1.0);
+            return Vec::new();
         };
         let ratio = self.lines.max(2.0).powf(1.0 / f64::from(CLASSES));
         let popularity = Popularity::new(self.lines, ranking);
-        let mut total = 0.0;
+        let mut classes = Vec::with_capacity(CLASSES as usize + 1);
         let mut from = 0.0;
         let mut to = 1.0;
         for _ in 0..=CLASSES {
             let to_here: f64 = f64::min(to, self.lines);
             let share = (to_here - from) / self.lines;
             if share > 0.0 {
-                total += share * f(popularity.between(from, to_here));
+                classes.push(Class {
+                    share,
+                    popularity: popularity.between(from, to_here),
+                });
             }
             from = to_here;
             to *= ratio;
         }
-        total
+        classes
     }
+}
+
+/// Lines of about the same popularity.
+struct Class {
+    /// The share of the region that they are.
+    share: f64,
+    /// How often each is accessed, relative to the mean of the region.
+    popularity: f64,
+}
+
+/// The mean over the lines of classes of a function of their popularity.
+fn mean(classes: &[Class], f: impl Fn(f64) -> f64) -> f64 {
+    let add = |total: f64, class: &Class| total + class.share * f(class.popularity);
+    classes.iter().fold(0.0, add)
 }
 
 /// How often the lines of a region are accessed, by their rank.
@@ -151,7 +173,12 @@ impl Popularity {
 
 /// The characteristic time of a cache of `lines` lines that these flows share.
 pub fn characteristic_time(flows: &[Flow], lines: f64) -> f64 {
-    let occupied = |time: f64| flows.iter().map(|flow| flow.occupies(time)).sum::<f64>();
+    let classes: Vec<_> = flows.iter().map(Flow::classes).collect();
+    let occupied = |time: f64| {
+        let each = flows.iter().zip(&classes);
+        each.map(|(flow, classes)| flow.occupies_of(classes, time))
+            .sum::<f64>()
+    };
     let (mut low, mut high) = (0.0, 1.0);
     while occupied(high) < lines {
         low = high;
@@ -215,7 +242,7 @@ mod tests {
         #[test]
         fn touches_of_all_ranks_are_all_touches(lines in 1e3f64..1e8, skew in 0.1f64..1.4) {
             let drawn = flow(Law::Ranked(Ranking::Zipf(skew)), lines, 1.0);
-            let whole = drawn.by_rank(|popularity| popularity);
+            let whole = mean(&drawn.classes(), |popularity| popularity);
             prop_assert!((whole - 1.0).abs() < 0.15, "{whole}");
         }
 
@@ -226,7 +253,7 @@ mod tests {
             held in 0.001f64..0.5,
         ) {
             let drawn = flow(Law::Ranked(Ranking::Apex(alpha)), lines, 1.0);
-            let whole = drawn.by_rank(|popularity| popularity);
+            let whole = mean(&drawn.classes(), |popularity| popularity);
             prop_assert!((whole - 1.0).abs() < 1e-9, "{whole}");
             // No cache of so many lines answers more than one that keeps the most popular ones.
             let hits = drawn.hits(characteristic_time(&[drawn], held * lines));

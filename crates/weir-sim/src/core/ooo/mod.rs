@@ -19,6 +19,7 @@
 //! | `in_order` | loads that have not retired |
 //! | `super_queue` | outstanding lines: super queue and fill buffers |
 //! | `tags` | the lines of one cache |
+//! | `alike` | a search of many bytes at once |
 //! | `che_approximation` | which lines the last-level cache has |
 //! | `agenda` | events at a known time |
 //! | `tally` | counters |
@@ -27,6 +28,7 @@
 //! | `halt` | time in which the program does not run: it has no request, or is paused |
 
 mod agenda;
+mod alike;
 mod caches;
 mod che_approximation;
 mod dispatch;

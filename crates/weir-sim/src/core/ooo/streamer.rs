@@ -2,6 +2,8 @@
 //! ascending ones, up to the end of their page ("prefetched cache lines must be in the same 4K page", Intel
 //! Optimization Reference Manual 248966). It is trained again on every page.
 
+use super::alike::{alike, first};
+
 /// Pages that it watches at once (Intel Optimization Reference Manual 248966: "one forward or backward stream
 /// can be maintained per page", 32 streams).
 const PAGES: usize = 32;
@@ -27,8 +29,8 @@ struct Run {
 #[derive(Debug)]
 pub struct Streamer {
     runs: [Run; PAGES],
-    /// Half a number of each run's page, so that most look-ups read no run.
-    prints: [u16; PAGES],
+    /// The lowest byte of the number of each run's page, so that most look-ups read no run.
+    prints: [u8; PAGES],
     /// The runs from the one that was used last to the one that was not used for the longest time.
     order: [u8; PAGES],
     training: u32,
@@ -69,27 +71,31 @@ impl Streamer {
         self.distance = distance;
     }
 
-    /// Whether it may follow a run in a page. The compiler makes one comparison of it.
+    /// The run in a page.
     #[inline(always)]
-    fn may_follow(&self, page: u64) -> bool {
-        (self.prints.iter()).fold(false, |found, &print| found | (print == page as u16))
+    fn run_in(&self, page: u64) -> Option<usize> {
+        let mut found = alike(&self.prints, page as u8);
+        while found != 0 {
+            let slot = first(found) % PAGES;
+            let run = &self.runs[slot];
+            if run.seen > 0 && run.last >> PAGE_BITS == page {
+                return Some(slot);
+            }
+            found &= found - 1;
+        }
+        None
     }
 
     /// Makes the run in a page the one that was used last, and returns it.
     #[inline]
     fn run_of(&mut self, page: u64) -> Option<usize> {
-        if !self.may_follow(page) {
-            return None;
-        }
-        let is_it = |run: &Run| run.seen > 0 && run.last >> PAGE_BITS == page;
-        let runs = &self.runs;
-        let place = (self.order.iter()).position(|&slot| is_it(&runs[slot as usize % PAGES]))?;
-        let slot = self.order[place];
+        let slot = self.run_in(page)?;
+        let place = (self.order.iter()).position(|&other| usize::from(other) == slot)?;
         for later in (0..place).rev() {
             self.order[later + 1] = self.order[later];
         }
-        self.order[0] = slot;
-        Some(slot.into())
+        self.order[0] = slot as u8;
+        Some(slot)
     }
 
     /// Sees a request for a line, and returns the lines that it may request now. The caller reports which of them
@@ -100,7 +106,7 @@ impl Streamer {
             let oldest = usize::from(self.order[PAGES - 1]);
             self.order.copy_within(..PAGES - 1, 1);
             self.order[0] = oldest as u8;
-            self.prints[oldest] = page as u16;
+            self.prints[oldest] = page as u8;
             self.runs[oldest] = Run {
                 last: line,
                 seen: 1,
@@ -150,16 +156,7 @@ impl Streamer {
 
     /// The lines of a line's page that it brought into the last-level cache alone, if it follows a run there.
     fn in_llc(&mut self, line: u64) -> Option<&mut u64> {
-        let page = line >> PAGE_BITS;
-        if !self.may_follow(page) {
-            return None;
-        }
-        let is_there = |&slot: &usize| {
-            let run = &self.runs[slot];
-            run.seen > 0 && run.last >> PAGE_BITS == page
-        };
-        let mut alike = (0..PAGES).filter(|&slot| self.prints[slot] == page as u16);
-        let slot = alike.find(is_there)?;
+        let slot = self.run_in(line >> PAGE_BITS)?;
         Some(&mut self.runs[slot].llc)
     }
 

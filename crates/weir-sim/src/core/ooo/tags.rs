@@ -1,15 +1,14 @@
 //! The tags of one cache, each set in one line of the processor's cache.
 //!
-//! A set has at most 16 tags of 24 bits, the most recent first; it is searched by comparing all of them at once.
+//! A set has at most 16 tags of 24 bits, the most recent first; it is searched by comparing eight bits of all of them at once.
 //! The number of sets is a power of two. Other caches are kept as lists.
 
 use super::super::private;
+use super::alike::{alike, first};
 
 /// The most ways, and the bits of a tag. A tag is never zero.
 const WAYS: usize = 16;
 const TAG_BITS: u32 = 24;
-/// Marks the tag of a modified line.
-const DIRTY: u32 = 1 << 31;
 
 /// One level.
 #[derive(Clone)]
@@ -28,14 +27,14 @@ impl Tags {
                 ways: ways.max(1) as usize,
                 set_bits: sets.ilog2(),
                 set_mask: sets - 1,
-                all: vec![Set([0; WAYS]); sets as usize],
+                all: vec![Set::EMPTY; sets as usize],
             }),
             false => Tags::Listed(private::Tags::new((lines, ways))),
         }
     }
 
     /// Looks up a line and makes it most recent. A write marks it modified.
-    #[inline]
+    #[inline(always)]
     pub fn touch(&mut self, line: u64, write: bool) -> bool {
         match self {
             Tags::Packed(tags) => tags.touch(line, write),
@@ -44,7 +43,7 @@ impl Tags {
     }
 
     /// Whether a line is there.
-    #[inline]
+    #[inline(always)]
     pub fn has(&self, line: u64) -> bool {
         match self {
             Tags::Packed(tags) => tags.has(line),
@@ -65,30 +64,75 @@ impl Tags {
 /// The tags of a set, the most recent first; the rest is zero.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
-struct Set([u32; WAYS]);
+struct Set {
+    /// The lowest eight bits of each.
+    low: [u8; WAYS],
+    /// The other bits of each.
+    high: [u16; WAYS],
+    /// Which lines are modified, one bit each.
+    dirty: u16,
+}
 
 impl Set {
-    /// Whether a tag is there. The compiler makes one comparison of it.
+    const EMPTY: Self = Self {
+        low: [0; WAYS],
+        high: [0; WAYS],
+        dirty: 0,
+    };
+
+    /// Where a tag is.
     #[inline(always)]
-    fn has(&self, tag: u32) -> bool {
-        (self.0.iter()).fold(false, |found, &other| found | (other & !DIRTY == tag))
+    fn find(&self, tag: u32) -> Option<usize> {
+        let mut found = alike(&self.low, tag as u8);
+        while found != 0 {
+            let place = first(found) % WAYS;
+            if self.high[place] == (tag >> 8) as u16 {
+                return Some(place);
+            }
+            found &= found - 1;
+        }
+        None
     }
 
     /// Makes a tag the most recent, if it is there.
     #[inline(always)]
     fn touch(&mut self, tag: u32, write: bool) -> bool {
-        if !self.has(tag) {
+        let Some(place) = self.find(tag) else {
             return false;
-        }
-        let mut moved = self.0[0];
-        for place in 1..WAYS {
-            if moved & !DIRTY == tag {
-                break;
+        };
+        if place > 0 {
+            for later in (1..=place).rev() {
+                self.low[later] = self.low[later - 1];
+                self.high[later] = self.high[later - 1];
             }
-            moved = std::mem::replace(&mut self.0[place], moved);
+            self.low[0] = tag as u8;
+            self.high[0] = (tag >> 8) as u16;
+            let (from, dirty) = (!1 << place, u32::from(self.dirty));
+            let moved = dirty & from | dirty << 1 & !from | dirty >> place & 1;
+            self.dirty = moved as u16;
         }
-        self.0[0] = moved | if write { DIRTY } else { 0 };
+        self.dirty |= u16::from(write);
         true
+    }
+
+    /// The tag of the last of so many ways, and whether its line is modified.
+    #[inline(always)]
+    fn last(&self, ways: usize) -> (u32, bool) {
+        let place = (ways - 1) % WAYS;
+        let tag = u32::from(self.high[place]) << 8 | u32::from(self.low[place]);
+        (tag, self.dirty >> place & 1 != 0)
+    }
+
+    /// Puts a tag before the others, of which the last of so many ways leaves.
+    #[inline(always)]
+    fn add(&mut self, tag: u32, write: bool, ways: usize) {
+        self.low.copy_within(..WAYS - 1, 1);
+        self.high.copy_within(..WAYS - 1, 1);
+        (self.low[0], self.high[0]) = (tag as u8, (tag >> 8) as u16);
+        self.dirty = self.dirty << 1 | u16::from(write);
+        if ways < WAYS {
+            (self.low[ways], self.high[ways]) = (0, 0);
+        }
     }
 }
 
@@ -119,7 +163,7 @@ impl Packed {
     #[inline(always)]
     fn has(&self, line: u64) -> bool {
         let (set, tag) = self.place(line);
-        self.all[set].has(tag)
+        self.all[set].find(tag).is_some()
     }
 
     #[inline(always)]
@@ -129,14 +173,10 @@ impl Packed {
         if set.touch(tag, write) {
             return None;
         }
-        let old = set.0[(self.ways - 1) % WAYS];
-        set.0.copy_within(..WAYS - 1, 1);
-        set.0[0] = tag | if write { DIRTY } else { 0 };
-        if self.ways < WAYS {
-            set.0[self.ways] = 0;
-        }
-        let line = || u64::from((old & !DIRTY) - 1) << self.set_bits | at as u64;
-        (old != 0).then(|| (line(), old & DIRTY != 0))
+        let (old, dirty) = set.last(self.ways);
+        set.add(tag, write, self.ways);
+        let line = || u64::from(old - 1) << self.set_bits | at as u64;
+        (old != 0).then(|| (line(), dirty))
     }
 }
 

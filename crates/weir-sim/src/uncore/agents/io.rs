@@ -156,7 +156,7 @@ impl Uncore {
         let (class, answered) = match to_memory {
             None => (TorClass::Io, now + self.params.uncore.hit),
             Some(out) => {
-                self.targets[out.tier as usize].begin(&mut self.distressed);
+                self.targets[out.tier].begin(&mut self.distressed);
                 request.tier = out.tier;
                 request.class = TorClass::Evict;
                 self.pmu.tor(request.host, TorClass::Evict).up(now);
@@ -195,7 +195,7 @@ impl Uncore {
             }
             _ if cached => (TorClass::Io, now + u.hit),
             _ => {
-                let target = &mut self.targets[request.tier as usize];
+                let target = &mut self.targets[request.tier];
                 target.begin(&mut self.distressed);
                 let (line, after) = (request.line, now + u.lookup);
                 request.class = target.class;

@@ -38,8 +38,10 @@ impl Uncore {
     #[inline]
     pub(super) fn credit_back(&mut self, request: &Request, now: Ps) {
         let is_write = request.credit == Credit::Write;
-        match (self.memory(request.tier)).credit_back(request.line, is_write, now) {
-            None => self.waits(request.tier),
+        let memory = self.memory(request.tier);
+        match memory.credit_back(request.line, is_write, now) {
+            None if memory.is_due() => self.waits(request.tier),
+            None => {}
             Some((next, Sent::Data(data))) => self.with_credit(next, data),
             Some((next, Sent::Arrives(at))) => self.on_the_way(next, at),
         }
@@ -135,7 +137,7 @@ impl Uncore {
 
     /// The position of a tier's memory.
     pub fn memory_of(&self, tier: u8) -> usize {
-        usize::from(self.targets[usize::from(tier)].memory)
+        usize::from(self.targets[tier].memory)
     }
 
     /// What tenants use of a memory, before time starts.

@@ -64,7 +64,7 @@ impl Uncore {
 
     /// The slice of a line within a socket.
     fn slice_within(&self, place: Place) -> u16 {
-        let spread = self.targets[place.tier as usize].spread;
+        let spread = self.targets[place.tier].spread;
         slice_of(place.line, place.tier, spread)
     }
 
@@ -87,7 +87,7 @@ impl Uncore {
 
     /// The ToR class of requests to a tier.
     fn class_from(&self, slice: u16, tier: u8) -> TorClass {
-        match self.targets[tier as usize].class {
+        match self.targets[tier].class {
             TorClass::MissDdr if self.is_far(slice, tier) => TorClass::MissRemote,
             class => class,
         }
@@ -108,7 +108,7 @@ impl Uncore {
         let after = now + self.params.uncore.lookup;
         self.pool[id].class = class;
         if self.pool[id].waits_for_tier() {
-            self.targets[tier as usize].begin(&mut self.distressed);
+            self.targets[tier].begin(&mut self.distressed);
         }
         self.pmu.tor(self.pool[id].host, class).up(now);
         if self.is_far(slice, tier) {
@@ -144,7 +144,7 @@ impl Uncore {
         request.issued = Ps::MAX;
         let class = self.class_from(self.pool[id].slice, place.tier);
         self.pool[id].class = class;
-        self.targets[place.tier as usize].begin(&mut self.distressed);
+        self.targets[place.tier].begin(&mut self.distressed);
         self.pmu.tor(SOLE, class).up(now);
         self.wheel.push(free, id, &mut self.pool);
         self.cross(id, place, after);
@@ -162,7 +162,7 @@ impl Uncore {
         let request = &mut self.pool[id];
         request.tier = place.tier;
         request.class = class;
-        self.targets[place.tier as usize].begin(&mut self.distressed);
+        self.targets[place.tier].begin(&mut self.distressed);
         self.pmu.tor(SOLE, class).up(now);
         let after = now + self.params.uncore.lookup;
         self.cross(id, place, after)
@@ -288,7 +288,7 @@ impl Uncore {
             *due += writes;
             if *due >= 1.0 {
                 *due -= 1.0;
-                let memory = self.targets[tier as usize].memory;
+                let memory = self.targets[tier].memory;
                 self.memories[usize::from(memory)].note_owner(line, data);
             }
         }

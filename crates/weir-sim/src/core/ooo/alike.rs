@@ -1,0 +1,51 @@
+//! A search of many bytes at once, in whole numbers. The compiler makes vector instructions of a loop only where it
+//! optimises for speed, and the command is linked for size.
+
+/// Which of at most 64 bytes are as wanted; [`first`] says where the first of them is.
+#[inline(always)]
+pub fn alike<const N: usize>(bytes: &[u8; N], wanted: u8) -> u64 {
+    const { assert!(N.is_multiple_of(8) && N <= 64) };
+    /// The lowest bit of each byte, and all others but the highest.
+    const ONES: u64 = u64::MAX / 255;
+    const SEVEN: u64 = 127 * ONES;
+    let wanted = u64::from(wanted) * ONES;
+    let eights = bytes.as_chunks::<8>().0.iter().enumerate();
+    eights.fold(0, |found, (n, eight)| {
+        let other = u64::from_le_bytes(*eight) ^ wanted;
+        // Of a byte that is not zero, bit 7 is set, or the sum of the others and 127 sets it.
+        let differs = ((other & SEVEN) + SEVEN) | other;
+        found | (!differs >> 7 & ONES) << n
+    })
+}
+
+/// The position of the first byte that was found, in the order of bits: byte `n` of eight bytes is in bit `8 n`.
+#[inline(always)]
+pub fn first(found: u64) -> usize {
+    let bit = found.trailing_zeros() as usize;
+    bit % 8 * 8 + bit / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_finds_what_a_loop_finds(bytes: [u8; 32], few in 1u8..4, wanted: u8) {
+            for bytes in [bytes, bytes.map(|byte| byte % few)] {
+                for wanted in [wanted, wanted % few, bytes[7]] {
+                    let (mut found, mut places) = (alike(&bytes, wanted), Vec::new());
+                    while found != 0 {
+                        places.push(first(found));
+                        found &= found - 1;
+                    }
+                    places.sort_unstable();
+                    let all = (0..bytes.len()).filter(|&n| bytes[n] == wanted);
+                    prop_assert_eq!(places, all.collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+}
