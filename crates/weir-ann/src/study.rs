@@ -10,7 +10,7 @@ use weir_model::units::Bytes;
 
 use crate::datasets::Dataset;
 use crate::ladder::{Step, Variant};
-use crate::outcome::{AtHopRow, Foresight, HopCacheRow, HostsRow, LadderRow, Neighbours};
+use crate::outcome::{HostsRow, LadderRow, Neighbours};
 use crate::times::{Times, Timing};
 use crate::walked::{K, SCALED, Searches, Walked};
 
@@ -212,6 +212,7 @@ impl Study for NeighbourSearch {
             foresight: Vec::new(),
             hops: Vec::new(),
             hosts: Vec::new(),
+            on_host: None,
         };
         for (&dataset, (walked, times)) in datasets.iter().zip(&answers) {
             let step = step_of(dataset, (walked, times), budget, self.devices, self.once)
@@ -222,32 +223,7 @@ impl Study for NeighbourSearch {
                     .ladder
                     .push(LadderRow::of(dataset, variant, &step, oracle));
             }
-            let capacity = capacity_share(dataset, budget);
-            found.caches.push(HopCacheRow {
-                dataset,
-                graph_gb: step.shape.vectors * step.shape.list_bytes() / 1e9,
-                capacity_pct: 100.0 * capacity,
-                hit_pct: 100.0 * step.hits,
-            });
-            found.foresight.extend(walked.at.iter().map(|at| Foresight {
-                dataset,
-                candidates: at.candidates as u32,
-                recall_pct: 100.0 * at.recall,
-                steps: at.steps,
-                new_pct: 100.0 * at.new,
-                kept: at.kept,
-                foreseen_pct: 100.0 * at.foreseen,
-            }));
-            found.hops.extend(
-                (0..)
-                    .zip(&walked.hops)
-                    .map(|(hop, (nodes, reads))| AtHopRow {
-                        dataset,
-                        hop,
-                        nodes: *nodes,
-                        reads_pct: 100.0 * reads,
-                    }),
-            );
+            found.put_walked(dataset, walked, capacity_share(dataset, budget), step.hits);
             for hosts in HOSTS {
                 found.hosts.push(HostsRow {
                     dataset,
