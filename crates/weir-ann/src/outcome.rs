@@ -141,7 +141,7 @@ impl LadderRow {
         (dataset, variant): (Dataset, Variant),
         all: &[Measured],
         (ticks, queries): (Ticks, usize),
-        has_cpus: bool,
+        pool: Option<Pool>,
     ) -> Option<Self> {
         let n = queries.max(1) as f64;
         let parts: Vec<(Parts, Nanos)> = all.iter().map(|one| one.parts(ticks)).collect();
@@ -159,11 +159,11 @@ impl LadderRow {
         let vector_bytes = dataset.published().vector_bytes() * laps.computed as f64;
         // Each command is read by every device, which returns a word for each node of it.
         let command_words = 2.0 * (laps.computed * laps.device.len() as u64) as f64;
-        let (crossing, kept) = match (how.by_devices, has_cpus) {
-            (true, true) => (4.0 * command_words, vector_bytes),
-            _ => (vector_bytes, 0.0),
+        let (crossing, kept) = match (how.by_devices, pool) {
+            (false, _) | (true, Some(Pool::Far)) => (vector_bytes, 0.0),
+            (true, None | Some(Pool::WithCpus)) => (4.0 * command_words, vector_bytes),
         };
-        let link = 4.0 * laps.pool_words as f64 + crossing;
+        let link = pool.map_or(0.0, |_| 4.0 * laps.pool_words as f64 + crossing);
         Some(Self {
             dataset,
             variant,
@@ -175,10 +175,7 @@ impl LadderRow {
             interface_us: mean(&|(parts, _)| parts.interface)?.mean,
             of_oracle: 1.0,
             idle_pct: 100.0 * idle.mean / query.mean,
-            link_bytes: match variant {
-                Variant::Oracle | Variant::NearOracle => 0.0,
-                _ => (link / n).round(),
-            },
+            link_bytes: (link / n).round(),
             device_bytes: (kept / n).round(),
             query_ci95: query.ci95,
             untimed_us: Some(Estimate::of(untimed)?.mean),
@@ -186,6 +183,15 @@ impl LadderRow {
             doorbells: Some(laps.doorbells as f64 / n),
         })
     }
+}
+
+/// The node of a pool that is not local memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pool {
+    /// It has processors, on which the threads of devices are.
+    WithCpus,
+    /// It has none, so that what these threads read crosses its link.
+    Far,
 }
 
 /// Lists that local memory holds.
@@ -320,6 +326,15 @@ impl Neighbours {
             host.cpu
         );
         all.push(note("devices", text));
+        let sums: f64 = self.ladder.iter().map(|row| row.query_us).sum();
+        let untimed: f64 = self.ladder.iter().filter_map(|row| row.untimed_us).sum();
+        let text = format!(
+            "a look at the clock takes {:.0} ns, which is taken off each part; the same searches without a look take {:.2} \
+             times the sum of all parts",
+            host.clock_ns,
+            untimed / sums
+        );
+        all.push(note("clock", text));
         if host.shares_cpus {
             let text =
                 "there are fewer processors than threads: some share one, and a command takes as long as waking them"

@@ -19,12 +19,14 @@ use crate::walked::{K, SCALED, Searches, Walked};
 /// CXL-ANNS (USENIX ATC 2023) has graph and vectors in a pool behind a switch. Each of its techniques is one more variant:
 /// devices compute distances (epax), lists of inner hops are on local memory (no_prefetch), the next list is foreseen
 /// (cache), updates of candidates are deferred (cxla). A generated graph says what searches do, the model how long reads
-/// take. The result is for the billion vectors and the candidates of the published datasets.
+/// take. The result is for the billion vectors and the candidates of the published datasets. On a host the same searches of
+/// the generated graph are timed, with a thread near the pool in the place of each device.
 #[derive(Debug, Clone, PartialEq, Serialize, clap::Args)]
 #[command(after_help = "\
 Examples:
   weir place neighbours --on cxl-anns+4xcxl-anns-device@interleaved@switch
-  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch --dataset bigann --budget 64G")]
+  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch --dataset bigann --budget 64G
+  weir place neighbours --tier cxl0 --dataset bigann --nodes 1000000    on this host")]
 pub struct NeighbourSearch {
     /// Datasets: bigann, yandex-t, yandex-d, meta-s, ms-t, ms-s [default: all].
     #[arg(long = "dataset", value_delimiter = ',', value_name = "DATASET")]

@@ -703,6 +703,7 @@ fn searches_on_this_host_find_the_same_in_every_variant() {
         let of = |key: &str| row[key].as_f64().unwrap();
         let sum: f64 = parts.map(of).iter().sum();
         assert!((sum / of("query_us") - 1.0).abs() < 1e-6, "{row}");
+        assert_eq!(of("link_bytes"), 0.0, "{row}");
         assert!(of("untimed_us") > 0.0 && of("query_ci95") >= 0.0, "{row}");
         // A vector of 100 dimensions has two shards; a query's vector and the distance of the entry are commands too.
         let by_devices = !["oracle", "base"].contains(&row["variant"].as_str().unwrap());

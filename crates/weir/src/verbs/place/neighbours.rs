@@ -12,7 +12,7 @@ use weir_ann::host::ring::Waits;
 use weir_ann::host::run::{Ended, Measured, Run, cost};
 use weir_ann::host::timed::{Data, How, Ticks};
 use weir_ann::ladder::Variant;
-use weir_ann::outcome::{LadderRow, Neighbours, OnHost};
+use weir_ann::outcome::{LadderRow, Neighbours, OnHost, Pool};
 use weir_ann::search::{FromRow, ordered};
 use weir_ann::study::{NeighbourSearch, budget_of, capacity_share};
 use weir_ann::vectors::{Metric, Near, Vectors};
@@ -379,17 +379,16 @@ impl<'a> Host<'a> {
             .unwrap_or(0.0);
         for (variant, all) in Variant::ALL.into_iter().zip(&all) {
             about.repetitions = about.repetitions.max(all.len() as u32);
-            let cpus = match variant {
-                Variant::NearOracle => &self.near_cpus,
-                _ => &self.pool_cpus,
+            let pool = match (variant, self.pool_cpus.are_own) {
+                (Variant::Oracle | Variant::NearOracle, _) => None,
+                _ if self.pool.tier == self.near.tier => None,
+                (_, true) => Some(Pool::WithCpus),
+                (_, false) => Some(Pool::Far),
             };
             let asked = (ticks, queries.len());
-            found.ladder.extend(LadderRow::measured(
-                (dataset, variant),
-                all,
-                asked,
-                cpus.are_own,
-            ));
+            found
+                .ladder
+                .extend(LadderRow::measured((dataset, variant), all, asked, pool));
         }
         let rows = found.ladder.iter_mut().filter(|row| row.dataset == dataset);
         let rows: Vec<&mut LadderRow> = rows.collect();
