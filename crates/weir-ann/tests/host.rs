@@ -151,9 +151,13 @@ fn commands_reach_every_device_once_and_in_order_however_threads_interleave() {
         (4, Waits::Sleeping),
     ] {
         let ring = Ring::new(devices, 8, waits);
+        let seen: Vec<AtomicU32> = (0..devices).map(|_| AtomicU32::default()).collect();
+        let hash =
+            |before: u32, ids: &[u32]| ids.iter().fold(before, |sum, id| sum.wrapping_mul(31) ^ id);
+        let mut sent = 0;
         thread::scope(|scope| {
             let mut host = ring.host();
-            for device in 0..devices {
+            for (device, seen) in seen.iter().enumerate() {
                 let served = ring.device(device).unwrap();
                 let (mut chance, mut factor) = (Random::new(device as u64), 0.0);
                 scope.spawn(move || {
@@ -162,7 +166,8 @@ fn commands_reach_every_device_once_and_in_order_however_threads_interleave() {
                         match command {
                             Command::Query(query) => factor = query[device],
                             Command::Distances(ids) => {
-                                found.extend(ids.iter().map(|&id| factor * id as f32))
+                                seen.store(hash(seen.load(SeqCst), ids), SeqCst);
+                                found.extend(ids.iter().map(|&id| factor * id as f32));
                             }
                         }
                         device as u64
@@ -171,21 +176,19 @@ fn commands_reach_every_device_once_and_in_order_however_threads_interleave() {
             }
             let (mut chance, mut sums) = (Random::new(99), Vec::new());
             let mut posted = 0;
-            for round in 0..2000_u32 {
+            for round in 0..1000_u32 {
                 let factors = [round as f32, 1.0, 2.0, 3.0];
                 host.post(Command::Query(&factors)).unwrap();
-                posted += 1;
-                // As many as the ring has room for are under way.
-                let n = 1 + chance.below(SLOTS - 1);
-                let all: Vec<_> = (0..n as u32)
-                    .map(|at| vec![round % 7 + at; chance.below(9)])
-                    .collect();
-                let numbers: Vec<u64> = all
-                    .iter()
-                    .map(|ids| host.post(Command::Distances(ids)).unwrap())
-                    .collect();
-                posted += n as u64;
-                for (number, ids) in numbers.iter().zip(&all) {
+                // More than the ring has room for; what the last ones found is still there.
+                let n = 1 + chance.below(3 * SLOTS);
+                posted += 1 + n as u64;
+                let mut late = Vec::new();
+                for at in 0..n as u32 {
+                    let ids = vec![round % 7 + at; chance.below(9)];
+                    sent = hash(sent, &ids);
+                    late.push((host.post(Command::Distances(&ids)).unwrap(), ids));
+                }
+                for (number, ids) in late.iter().rev().take(SLOTS).rev() {
                     dawdle(&mut chance);
                     host.wait(*number).unwrap();
                     host.sums(*number, &mut sums);
@@ -200,6 +203,8 @@ fn commands_reach_every_device_once_and_in_order_however_threads_interleave() {
             }
             assert_eq!(host.doorbells(), posted * devices as u64);
         });
+        let seen: Vec<u32> = seen.into_iter().map(AtomicU32::into_inner).collect();
+        assert_eq!(seen, vec![sent; devices]);
     }
 }
 
