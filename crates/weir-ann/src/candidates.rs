@@ -42,6 +42,12 @@ impl Candidates {
         self.all.len() < self.most || last.is_some_and(|last| near.order(&last.near).is_lt())
     }
 
+    /// Whether a node is in the array.
+    pub fn has(&self, near: Near) -> bool {
+        let at = (self.all).partition_point(|other| other.near.order(&near).is_lt());
+        self.all.get(at).is_some_and(|other| other.near == near)
+    }
+
     /// Inserts a node, which pushes the farthest one out where the array is full.
     pub fn insert(&mut self, near: Near, visited: bool) -> Inserted {
         if !self.admits(near) {

@@ -12,6 +12,8 @@
 //! | `candidates`, `search` | Algorithm 1, and the same with its update deferred |
 //! | `hops` | hops from the entry, and lists that are kept in local DRAM |
 //! | `arena` | where lists and vectors are in the memory of devices |
+//! | `ladder`, `times`, `walked`, `study` | what a step costs on a model |
+//! | `host` | the same searches on a host, timed, with threads in the place of devices |
 
 pub mod arena;
 pub mod build;
@@ -22,6 +24,7 @@ pub mod exact;
 pub mod files;
 pub mod graph;
 pub mod hops;
+pub mod host;
 pub mod ladder;
 pub mod outcome;
 pub mod published;

@@ -4,11 +4,15 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_lab::view::{Part, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::statistics::Estimate;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 
 use crate::datasets::Dataset;
-use crate::ladder::{Step, Variant};
+use crate::host::run::Measured;
+use crate::host::timed::{How, Ticks};
+use crate::ladder::{Parts, Step, Variant};
+use crate::walked::Walked;
 
 /// Searches for nearest neighbours with their data in a pool.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -29,12 +33,43 @@ pub struct Neighbours {
     pub foresight: Vec<Foresight>,
     /// Nodes and reads by hops from the entry, with the length by which published searches are scaled.
     pub hops: Vec<AtHopRow>,
-    /// Hosts that share the devices.
+    /// Hosts that share the devices; none where a host was measured.
     pub hosts: Vec<HostsRow>,
+    /// How a host was measured; absent on a model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_host: Option<OnHost>,
+}
+
+/// How a host was measured. A thread stands in for the accelerator of each device.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct OnHost {
+    /// The processor of the thread that searches.
+    pub cpu: u32,
+    /// Processors of the threads that stand in for devices of local memory.
+    pub near_cpus: Vec<u32>,
+    /// The same of the pool.
+    pub pool_cpus: Vec<u32>,
+    /// Whether the node of the pool has these processors; they are of the node nearest to it otherwise.
+    pub is_at_pool: bool,
+    /// Whether some of the threads share a processor: they sleep until they are woken, and commands take as long as that.
+    pub shares_cpus: bool,
+    /// Whether the kernel confirmed the node of every page.
+    pub is_verified: bool,
+    /// Length of the candidate array.
+    pub candidates: u32,
+    /// Searches of each dataset.
+    pub queries: u32,
+    /// How often each variant was placed and measured.
+    pub repetitions: u32,
+    /// What a look at the clock takes, in nanoseconds; it is taken off each part.
+    pub clock_ns: f64,
+    /// Searches that found other neighbours than Algorithm 1 in ordinary memory.
+    pub differing: u32,
 }
 
 /// A query in one variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"query_us": "query_ci95"}))]
 pub struct LadderRow {
     /// The dataset.
     pub dataset: Dataset,
@@ -60,6 +95,18 @@ pub struct LadderRow {
     pub link_bytes: f64,
     /// Bytes that devices read and keep to themselves.
     pub device_bytes: f64,
+    /// On a host: half of the 95 % interval of `query_us` over repetitions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub query_ci95: Option<f64>,
+    /// On a host: the time of the same query without a look at the clock within it, in microseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub untimed_us: Option<f64>,
+    /// On a host: lists that the query reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<f64>,
+    /// On a host: doorbells of devices that the query rings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub doorbells: Option<f64>,
 }
 
 impl LadderRow {
@@ -81,8 +128,70 @@ impl LadderRow {
             idle_pct: 100.0 * (spent.idle / parts.total()),
             link_bytes: (spent.link_bytes * steps).round(),
             device_bytes: (spent.device_bytes * steps).round(),
+            query_ci95: None,
+            untimed_us: None,
+            steps: None,
+            doorbells: None,
         }
     }
+
+    /// A query of a dataset as a host measured it in some repetitions, the mean of `queries`; `None` without one.
+    /// `of_oracle` follows from that of `oracle`.
+    pub fn measured(
+        (dataset, variant): (Dataset, Variant),
+        all: &[Measured],
+        (ticks, queries): (Ticks, usize),
+        pool: Option<Pool>,
+    ) -> Option<Self> {
+        let n = queries.max(1) as f64;
+        let parts: Vec<(Parts, Nanos)> = all.iter().map(|one| one.parts(ticks)).collect();
+        let laps = &all.first()?.laps;
+        let mean = |of: &dyn Fn(&(Parts, Nanos)) -> Nanos| {
+            let each = parts.iter().map(|one| of(one).get() / n / 1e3);
+            Estimate::of(each)
+        };
+        let query = mean(&|(parts, _)| parts.total())?;
+        let idle = mean(&|(_, idle)| *idle)?;
+        let untimed = all
+            .iter()
+            .map(|one| (ticks.tick * one.whole as f64).get() / n / 1e3);
+        let how = How::from(variant);
+        let vector_bytes = dataset.published().vector_bytes() * laps.computed as f64;
+        // Each command is read by every device, which returns a word for each node of it.
+        let command_words = 2.0 * (laps.computed * laps.device.len() as u64) as f64;
+        let (crossing, kept) = match (how.by_devices, pool) {
+            (false, _) | (true, Some(Pool::Far)) => (vector_bytes, 0.0),
+            (true, None | Some(Pool::WithCpus)) => (4.0 * command_words, vector_bytes),
+        };
+        let link = pool.map_or(0.0, |_| 4.0 * laps.pool_words as f64 + crossing);
+        Some(Self {
+            dataset,
+            variant,
+            query_us: query.mean,
+            traverse_us: mean(&|(parts, _)| parts.traverse)?.mean,
+            distance_memory_us: mean(&|(parts, _)| parts.distance_memory)?.mean,
+            distance_compute_us: mean(&|(parts, _)| parts.distance_compute)?.mean,
+            update_us: mean(&|(parts, _)| parts.update)?.mean,
+            interface_us: mean(&|(parts, _)| parts.interface)?.mean,
+            of_oracle: 1.0,
+            idle_pct: 100.0 * idle.mean / query.mean,
+            link_bytes: (link / n).round(),
+            device_bytes: (kept / n).round(),
+            query_ci95: query.ci95,
+            untimed_us: Some(Estimate::of(untimed)?.mean),
+            steps: Some(laps.steps as f64 / n),
+            doorbells: Some(laps.doorbells as f64 / n),
+        })
+    }
+}
+
+/// The node of a pool that is not local memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pool {
+    /// It has processors, on which the threads of devices are.
+    WithCpus,
+    /// It has none, so that what these threads read crosses its link.
+    Far,
 }
 
 /// Lists that local memory holds.
@@ -146,11 +255,104 @@ pub struct HostsRow {
 }
 
 impl Neighbours {
+    /// Adds what searches of a dataset do, and the share of its lists that local memory holds and of reads that they serve.
+    pub fn put_walked(&mut self, dataset: Dataset, walked: &Walked, capacity: f64, hits: f64) {
+        let shape = dataset.published();
+        self.caches.push(HopCacheRow {
+            dataset,
+            graph_gb: shape.vectors * shape.list_bytes() / 1e9,
+            capacity_pct: 100.0 * capacity,
+            hit_pct: 100.0 * hits,
+        });
+        self.foresight.extend(walked.at.iter().map(|at| Foresight {
+            dataset,
+            candidates: at.candidates as u32,
+            recall_pct: 100.0 * at.recall,
+            steps: at.steps,
+            new_pct: 100.0 * at.new,
+            kept: at.kept,
+            foreseen_pct: 100.0 * at.foreseen,
+        }));
+        let hops = (0..).zip(&walked.hops);
+        self.hops.extend(hops.map(|(hop, (nodes, reads))| AtHopRow {
+            dataset,
+            hop,
+            nodes: *nodes,
+            reads_pct: 100.0 * reads,
+        }));
+    }
+
     /// The mean over datasets of a figure of a variant.
     pub fn mean(&self, variant: Variant, of: impl Fn(&LadderRow) -> f64) -> Option<f64> {
         let rows = self.ladder.iter().filter(|row| row.variant == variant);
         let all: Vec<f64> = rows.map(of).collect();
         (!all.is_empty()).then(|| all.iter().sum::<f64>() / all.len() as f64)
+    }
+}
+
+impl Neighbours {
+    /// What a host showed.
+    fn answer_on(&self, host: &OnHost) -> Vec<Verdict> {
+        let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
+        let doubt = |about: &str, text| Verdict::new(Severity::Doubt, about, text);
+        let mut all = Vec::new();
+        let of = |variant| self.mean(variant, |row| row.of_oracle);
+        if let (Some(base), Some(cxla)) = (of(Variant::Base), of(Variant::Cxla)) {
+            let text = format!(
+                "with all data on {} a query takes {base:.2} times as long as with all on {}; with distances computed by \
+                 threads, lists of inner hops on {}, prefetches and deferred updates {cxla:.2} times",
+                self.tier, self.from, self.from
+            );
+            all.push(note("pool", text));
+        }
+        if self.tier == self.from {
+            let text = format!(
+                "{} is also the pool: the ladder shows what threads and commands cost, and nothing of a slower memory",
+                self.tier
+            );
+            all.push(doubt("tier", text));
+        }
+        let list = |cpus: &[u32]| {
+            let cpus: Vec<String> = cpus.iter().map(u32::to_string).collect();
+            cpus.join(", ")
+        };
+        let place = match host.is_at_pool {
+            true => "at the pool",
+            false => "of the node nearest to the pool, which has none of its own",
+        };
+        let text = format!(
+            "a thread stands in for the accelerator of each device, on processors {} {place}; the search is on {}",
+            list(&host.pool_cpus),
+            host.cpu
+        );
+        all.push(note("devices", text));
+        let sums: f64 = self.ladder.iter().map(|row| row.query_us).sum();
+        let untimed: f64 = self.ladder.iter().filter_map(|row| row.untimed_us).sum();
+        let text = format!(
+            "a look at the clock takes {:.0} ns, which is taken off each part; the same searches without a look take {:.2} \
+             times the sum of all parts",
+            host.clock_ns,
+            untimed / sums
+        );
+        all.push(note("clock", text));
+        if host.shares_cpus {
+            let text =
+                "there are fewer processors than threads: some share one, and a command takes as long as waking them"
+                    .to_owned();
+            all.push(doubt("processors", text));
+        }
+        if !host.is_verified {
+            let text = "the kernel did not confirm on which node pages are".to_owned();
+            all.push(doubt("placement", text));
+        }
+        if host.differing > 0 {
+            let text = format!(
+                "{} searches found other neighbours than Algorithm 1 in ordinary memory",
+                host.differing
+            );
+            all.push(Verdict::new(Severity::Wrong, "neighbours", text));
+        }
+        all
     }
 }
 
@@ -170,6 +372,9 @@ impl Outcome for Neighbours {
                                  added, after CXL-ANNS.";
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+        if let Some(host) = &self.on_host {
+            return self.answer_on(host);
+        }
         let of = |variant| self.mean(variant, |row| row.of_oracle).unwrap_or(0.0);
         let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
         let (base, cxla) = (of(Variant::Base), of(Variant::Cxla));

@@ -10,7 +10,7 @@ use weir_model::units::Bytes;
 
 use crate::datasets::Dataset;
 use crate::ladder::{Step, Variant};
-use crate::outcome::{AtHopRow, Foresight, HopCacheRow, HostsRow, LadderRow, Neighbours};
+use crate::outcome::{HostsRow, LadderRow, Neighbours};
 use crate::times::{Times, Timing};
 use crate::walked::{K, SCALED, Searches, Walked};
 
@@ -19,12 +19,14 @@ use crate::walked::{K, SCALED, Searches, Walked};
 /// CXL-ANNS (USENIX ATC 2023) has graph and vectors in a pool behind a switch. Each of its techniques is one more variant:
 /// devices compute distances (epax), lists of inner hops are on local memory (no_prefetch), the next list is foreseen
 /// (cache), updates of candidates are deferred (cxla). A generated graph says what searches do, the model how long reads
-/// take. The result is for the billion vectors and the candidates of the published datasets.
+/// take. The result is for the billion vectors and the candidates of the published datasets. On a host the same searches of
+/// the generated graph are timed, with a thread near the pool in the place of each device.
 #[derive(Debug, Clone, PartialEq, Serialize, clap::Args)]
 #[command(after_help = "\
 Examples:
   weir place neighbours --on cxl-anns+4xcxl-anns-device@interleaved@switch
-  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch --dataset bigann --budget 64G")]
+  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch --dataset bigann --budget 64G
+  weir place neighbours --tier cxl0 --dataset bigann --nodes 1000000    on this host")]
 pub struct NeighbourSearch {
     /// Datasets: bigann, yandex-t, yandex-d, meta-s, ms-t, ms-s [default: all].
     #[arg(long = "dataset", value_delimiter = ',', value_name = "DATASET")]
@@ -212,6 +214,7 @@ impl Study for NeighbourSearch {
             foresight: Vec::new(),
             hops: Vec::new(),
             hosts: Vec::new(),
+            on_host: None,
         };
         for (&dataset, (walked, times)) in datasets.iter().zip(&answers) {
             let step = step_of(dataset, (walked, times), budget, self.devices, self.once)
@@ -222,32 +225,7 @@ impl Study for NeighbourSearch {
                     .ladder
                     .push(LadderRow::of(dataset, variant, &step, oracle));
             }
-            let capacity = capacity_share(dataset, budget);
-            found.caches.push(HopCacheRow {
-                dataset,
-                graph_gb: step.shape.vectors * step.shape.list_bytes() / 1e9,
-                capacity_pct: 100.0 * capacity,
-                hit_pct: 100.0 * step.hits,
-            });
-            found.foresight.extend(walked.at.iter().map(|at| Foresight {
-                dataset,
-                candidates: at.candidates as u32,
-                recall_pct: 100.0 * at.recall,
-                steps: at.steps,
-                new_pct: 100.0 * at.new,
-                kept: at.kept,
-                foreseen_pct: 100.0 * at.foreseen,
-            }));
-            found.hops.extend(
-                (0..)
-                    .zip(&walked.hops)
-                    .map(|(hop, (nodes, reads))| AtHopRow {
-                        dataset,
-                        hop,
-                        nodes: *nodes,
-                        reads_pct: 100.0 * reads,
-                    }),
-            );
+            found.put_walked(dataset, walked, capacity_share(dataset, budget), step.hits);
             for hosts in HOSTS {
                 found.hosts.push(HostsRow {
                     dataset,

@@ -13,9 +13,10 @@ use crate::candidates::Met;
 use crate::datasets::{Dataset, generate};
 use crate::exact::{all_nearest, recall};
 use crate::files::{Element, read};
+use crate::graph::Graph;
 use crate::hops::Hops;
 use crate::search::{FromRow, counting};
-use crate::vectors::Vectors;
+use crate::vectors::{Metric, Vectors};
 
 /// Neighbours asked for: recall@10, as in the paper's Table 2.
 pub const K: usize = 10;
@@ -45,7 +46,10 @@ pub struct Searches {
 
 impl Searches {
     /// The vectors of nodes, and those of queries.
-    fn data(&self, seed: u64) -> Result<(Vectors, Vectors), AnnError> {
+    ///
+    /// # Errors
+    /// The file cannot be read, or has other vectors or too few.
+    pub fn data(&self, seed: u64) -> Result<(Vectors, Vectors), AnnError> {
         let shape = self.dataset.published();
         let wanted = self.nodes + self.queries;
         let Some(path) = &self.vectors else {
@@ -78,6 +82,31 @@ impl Searches {
             false => Ok(all.split(self.nodes)),
         }
     }
+
+    /// The graph over the vectors of nodes. `go_on` is called with the nodes that are in it, and says whether to go on.
+    ///
+    /// # Errors
+    /// The work was stopped.
+    pub fn graph(
+        &self,
+        vectors: &Vectors,
+        seed: u64,
+        go_on: &dyn Fn(usize) -> bool,
+    ) -> Result<Graph, AnnError> {
+        let shape = self.dataset.published();
+        let how = Build {
+            degree: (shape.degree.round() as usize).min(MOST_DEGREE),
+            candidates: MOST_DEGREE,
+            seed,
+            threads: threads(),
+            ..Build::default()
+        };
+        build(vectors, shape.metric, how, go_on)
+    }
+}
+
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
 }
 
 /// What they did in the mean.
@@ -140,83 +169,84 @@ impl Ask for Searches {
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Walked, LabError> {
         let failed = |error: AnnError| LabError::Failed(error.to_string());
-        let shape = self.dataset.published();
-        let (vectors, queries) =
-            (self.data(lab.seed())).map_err(|error| LabError::Nothing(error.to_string()))?;
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let degree = (shape.degree.round() as usize).min(MOST_DEGREE);
-        let how = Build {
-            degree,
-            candidates: MOST_DEGREE,
-            seed: lab.seed(),
-            threads,
-            ..Build::default()
-        };
-        let graph = build(&vectors, shape.metric, how, &|_| !lab.stopped()).map_err(|error| {
-            match lab.stopped() {
-                true => LabError::Stopped,
-                false => failed(error),
-            }
+        let data = self.data(lab.seed());
+        let (vectors, queries) = data.map_err(|error| LabError::Nothing(error.to_string()))?;
+        let graph = self.graph(&vectors, lab.seed(), &|_| !lab.stopped());
+        let graph = graph.map_err(|error| match lab.stopped() {
+            true => LabError::Stopped,
+            false => failed(error),
         })?;
-        let hops = Hops::of(&graph).map_err(failed)?;
-        let exact = all_nearest(&vectors, shape.metric, &queries, K, threads);
-        let mut met = Met::new(graph.len());
-        let mut walked = Walked {
-            degree: graph.degree(),
-            ..Walked::default()
-        };
-        for candidates in CANDIDATES {
-            let mut reads = vec![0_u64; graph.len()];
-            let mut sum = crate::search::Trace::default();
-            let (mut hit, mut steps) = (0.0, 0.0);
-            for (query, exact) in queries.rows().zip(&exact) {
-                let from = FromRow {
-                    vectors: &vectors,
-                    metric: shape.metric,
-                    row: query,
-                };
-                let found = counting(&graph, from, candidates, &mut met);
-                hit += recall(exact, found.nearest.get(..K).unwrap_or(&found.nearest));
-                steps += found.trace.visited.len() as f64;
-                for &node in &found.trace.visited {
-                    if let Some(reads) = reads.get_mut(node as usize) {
-                        *reads += 1;
-                    }
-                }
-                sum.neighbours += found.trace.neighbours;
-                sum.distances += found.trace.distances;
-                sum.inserted += found.trace.inserted;
-                sum.moved += found.trace.moved;
-                sum.again += found.trace.again;
-                sum.foreseen += found.trace.foreseen;
-            }
-            let n = queries.len() as f64;
-            walked.at.push(AtCandidates {
-                candidates,
-                recall: hit / n,
-                steps: steps / n,
-                new: sum.distances as f64 / sum.neighbours.max(1) as f64,
-                again: sum.again as f64 / (sum.neighbours - sum.distances).max(1) as f64,
-                kept: sum.inserted as f64 / steps,
-                moved: sum.moved as f64 / sum.inserted.max(1) as f64 / candidates as f64,
-                foreseen: sum.foreseen as f64 / (steps - n).max(1.0),
-            });
-            if candidates == SCALED {
-                let all: u64 = reads.iter().sum();
-                let histogram = hops.histogram(&reads);
-                let share = |reads: u64| reads as f64 / all.max(1) as f64;
-                walked.hops = histogram
-                    .iter()
-                    .map(|at| (at.nodes, share(at.reads)))
-                    .collect();
-                let budget = |step: usize| {
-                    (graph.bytes() as f64 * step as f64 / STEPS as f64).round() as u64
-                };
-                walked.hits = (1..=STEPS)
-                    .map(|step| hops.cache(&graph, &reads, budget(step)).hit_share())
-                    .collect();
-            }
-        }
-        Ok(walked)
+        walk(self.dataset.published().metric, &vectors, &queries, &graph).map_err(failed)
     }
+}
+
+/// What searches of a graph do, with each length of the candidate array.
+///
+/// # Errors
+/// The entry reaches no other node.
+pub fn walk(
+    metric: Metric,
+    vectors: &Vectors,
+    queries: &Vectors,
+    graph: &Graph,
+) -> Result<Walked, AnnError> {
+    let hops = Hops::of(graph)?;
+    let exact = all_nearest(vectors, metric, queries, K, threads());
+    let mut met = Met::new(graph.len());
+    let mut walked = Walked {
+        degree: graph.degree(),
+        ..Walked::default()
+    };
+    for candidates in CANDIDATES {
+        let mut reads = vec![0_u64; graph.len()];
+        let mut sum = crate::search::Trace::default();
+        let (mut hit, mut steps) = (0.0, 0.0);
+        for (query, exact) in queries.rows().zip(&exact) {
+            let from = FromRow {
+                vectors,
+                metric,
+                row: query,
+            };
+            let found = counting(graph, from, candidates, &mut met);
+            hit += recall(exact, found.nearest.get(..K).unwrap_or(&found.nearest));
+            steps += found.trace.visited.len() as f64;
+            for &node in &found.trace.visited {
+                if let Some(reads) = reads.get_mut(node as usize) {
+                    *reads += 1;
+                }
+            }
+            sum.neighbours += found.trace.neighbours;
+            sum.distances += found.trace.distances;
+            sum.inserted += found.trace.inserted;
+            sum.moved += found.trace.moved;
+            sum.again += found.trace.again;
+            sum.foreseen += found.trace.foreseen;
+        }
+        let n = queries.len() as f64;
+        walked.at.push(AtCandidates {
+            candidates,
+            recall: hit / n,
+            steps: steps / n,
+            new: sum.distances as f64 / sum.neighbours.max(1) as f64,
+            again: sum.again as f64 / (sum.neighbours - sum.distances).max(1) as f64,
+            kept: sum.inserted as f64 / steps,
+            moved: sum.moved as f64 / sum.inserted.max(1) as f64 / candidates as f64,
+            foreseen: sum.foreseen as f64 / (steps - n).max(1.0),
+        });
+        if candidates == SCALED {
+            let all: u64 = reads.iter().sum();
+            let histogram = hops.histogram(&reads);
+            let share = |reads: u64| reads as f64 / all.max(1) as f64;
+            walked.hops = histogram
+                .iter()
+                .map(|at| (at.nodes, share(at.reads)))
+                .collect();
+            let budget =
+                |step: usize| (graph.bytes() as f64 * step as f64 / STEPS as f64).round() as u64;
+            walked.hits = (1..=STEPS)
+                .map(|step| hops.cache(graph, &reads, budget(step)).hit_share())
+                .collect();
+        }
+    }
+    Ok(walked)
 }

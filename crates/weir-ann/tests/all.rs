@@ -3,6 +3,7 @@
 mod arenas;
 mod files;
 mod graphs;
+mod host;
 mod ladder;
 mod model;
 mod searches;

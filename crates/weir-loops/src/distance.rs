@@ -20,11 +20,11 @@ pub fn products(a: &[f32], b: &[f32]) -> f32 {
     sum(a, b, |x, y| -(x * y))
 }
 
-/// Asks for a vector's lines ahead of their use, so that those of several vectors come from memory at one time.
+/// Asks for the lines of a vector or a list ahead of their use, so that those of several come from memory at one time.
 #[inline]
-pub fn prefetch(row: &[f32]) {
+pub fn prefetch<T>(row: &[T]) {
     #[cfg(target_arch = "x86_64")]
-    for line in row.chunks(16) {
+    for line in row.chunks((64 / size_of::<T>().max(1)).max(1)) {
         // SAFETY: a prefetch reads nothing and never faults.
         unsafe {
             std::arch::x86_64::_mm_prefetch(line.as_ptr().cast(), std::arch::x86_64::_MM_HINT_T0);

@@ -185,6 +185,12 @@ pub fn is_real(on: &str) -> bool {
         || weir_linux::recording::is_recording(on).is_some()
 }
 
+/// The pages of working sets on this machine, where a name is one of its names.
+pub fn host_pages(on: &str) -> Option<Pages> {
+    let named = HOST_PAGES.iter().find(|(name, _)| *name == on);
+    named.map(|(_, pages)| *pages)
+}
+
 /// A name without the error at its end, and that error.
 fn split_error(on: &str) -> (&str, Option<f64>) {
     let parts = on.split_once(WITHIN);

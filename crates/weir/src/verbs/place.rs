@@ -3,6 +3,7 @@
 mod advise;
 pub mod apply;
 pub mod live;
+mod neighbours;
 pub mod objects;
 mod seen;
 mod undo;
@@ -190,8 +191,8 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         return advise::resume(args, context, run);
     }
     match args.what.as_ref().and_then(What::study) {
-        Some(study) => study.resume(context, run),
-        None => Err(Failure::request(
+        Some(study) if !neighbours::are_on_host(args, context) => study.resume(context, run),
+        _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
     }
@@ -208,6 +209,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Some(What::Apply(args)) => return apply::run(args, context),
         Some(What::Watch(args)) => return watch::run(args, context),
         Some(What::Restore(args)) => return apply::restore(args, context),
+        Some(What::Neighbours(study)) if neighbours::are_on_host(args, context) => {
+            return neighbours::run(study, context);
+        }
         _ => {}
     }
     if let Some(study) = args.what.as_ref().and_then(What::study) {
