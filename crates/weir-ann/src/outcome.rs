@@ -291,16 +291,39 @@ impl Neighbours {
 }
 
 impl Neighbours {
+    /// How long a query of a variant takes, in words: a multiple only where intervals of each dataset allow it.
+    fn times_of_oracle(&self, variant: Variant) -> Option<String> {
+        let times = self.mean(variant, |row| row.of_oracle)?;
+        let ends = |row: &LadderRow| {
+            let half = row.query_ci95.unwrap_or(f64::INFINITY);
+            (row.query_us - half, row.query_us + half)
+        };
+        let are_apart = |row: &LadderRow| {
+            let oracle = self.ladder.iter();
+            let oracle = oracle.filter(|one| one.dataset == row.dataset);
+            let mut oracle = oracle
+                .filter(|one| one.variant == Variant::Oracle)
+                .map(ends);
+            let (low, high) = ends(row);
+            oracle.all(|(least, most)| high < least || most < low)
+        };
+        let mut rows = self.ladder.iter().filter(|row| row.variant == variant);
+        Some(match rows.all(are_apart) {
+            true => format!("{times:.2} times as long as"),
+            false => "as long, within the intervals, as".into(),
+        })
+    }
+
     /// What a host showed.
     fn answer_on(&self, host: &OnHost) -> Vec<Verdict> {
         let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
         let doubt = |about: &str, text| Verdict::new(Severity::Doubt, about, text);
         let mut all = Vec::new();
-        let of = |variant| self.mean(variant, |row| row.of_oracle);
+        let of = |variant| self.times_of_oracle(variant);
         if let (Some(base), Some(cxla)) = (of(Variant::Base), of(Variant::Cxla)) {
             let text = format!(
-                "with all data on {} a query takes {base:.2} times as long as with all on {}; with distances computed by \
-                 threads, lists of inner hops on {}, prefetches and deferred updates {cxla:.2} times",
+                "with all data on {} a query takes {base} with all on {}; with distances computed by threads, lists of inner \
+                 hops on {}, prefetches and deferred updates it takes {cxla} that",
                 self.tier, self.from, self.from
             );
             all.push(note("pool", text));
