@@ -255,6 +255,22 @@ pub struct HostsRow {
 }
 
 impl Neighbours {
+    /// Of no dataset yet.
+    pub fn none(tier: TierName, from: TierName, nodes: u32, budget_bytes: Bytes) -> Self {
+        Self {
+            tier,
+            from,
+            nodes,
+            budget_bytes,
+            ladder: Vec::new(),
+            caches: Vec::new(),
+            foresight: Vec::new(),
+            hops: Vec::new(),
+            hosts: Vec::new(),
+            on_host: None,
+        }
+    }
+
     /// Adds what searches of a dataset do, and the share of its lists that local memory holds and of reads that they serve.
     pub fn put_walked(&mut self, dataset: Dataset, walked: &Walked, capacity: f64, hits: f64) {
         let shape = dataset.published();

@@ -204,18 +204,7 @@ impl Study for NeighbourSearch {
             ));
         }
         let answers = lab.ask_all(&asks)?;
-        let mut found = Neighbours {
-            tier: far.name.clone(),
-            from: near.name.clone(),
-            nodes: self.nodes,
-            budget_bytes: budget,
-            ladder: Vec::new(),
-            caches: Vec::new(),
-            foresight: Vec::new(),
-            hops: Vec::new(),
-            hosts: Vec::new(),
-            on_host: None,
-        };
+        let mut found = Neighbours::none(far.name.clone(), near.name.clone(), self.nodes, budget);
         for (&dataset, (walked, times)) in datasets.iter().zip(&answers) {
             let step = step_of(dataset, (walked, times), budget, self.devices, self.once)
                 .map_err(LabError::Failed)?;

@@ -20,6 +20,7 @@ mod insight;
 mod interplay;
 mod json_docs;
 mod namespace;
+mod neighbours;
 mod persist;
 mod persist_record;
 mod place;

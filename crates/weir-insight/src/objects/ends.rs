@@ -181,10 +181,14 @@ impl Ends {
 
     /// How much longer it is than with none there, as a share.
     pub fn loss(&self, shares: &[f64]) -> f64 {
+        let told = self.time(shares) / self.local() - 1.0;
+        if self.beyond.is_empty() {
+            return told;
+        }
         let each = self.beyond.iter().zip(shares);
         let beyond: f64 = each.map(|(beyond, share)| beyond * share).sum();
         let all: f64 = self.beyond.iter().sum();
-        self.time(shares) / self.local() - 1.0 + beyond - all * self.together(shares)
+        told + beyond - all * self.together(shares)
     }
 
     /// How far these shares are from one object alone, 0, to all of them, 1: of the pairs of waits those whose objects are
@@ -220,12 +224,15 @@ impl Ends {
     /// With the measured losses of objects alone on the slower tier, as shares of run time.
     #[must_use]
     pub fn alone(mut self, measured: &[(usize, f64)]) -> Self {
-        self.beyond = vec![0.0; self.objects.len()];
-        let beyond: Vec<(usize, f64)> = (measured.iter())
-            .map(|&(object, loss)| (object, loss - self.loss_alone(object)))
-            .collect();
-        for (object, loss) in beyond {
-            self.beyond[object] = loss;
+        self.beyond.clear();
+        let mut beyond = vec![0.0; self.objects.len()];
+        for &(object, loss) in measured {
+            if let Some(beyond) = beyond.get_mut(object) {
+                *beyond = loss - self.loss_alone(object);
+            }
+        }
+        if !measured.is_empty() {
+            self.beyond = beyond;
         }
         self
     }

@@ -98,18 +98,12 @@ pub fn run(study: &NeighbourSearch, context: &Context) -> Result<()> {
         .max()
         .unwrap_or(1);
     let ticks = ticks();
-    let mut found = Neighbours {
-        tier: host.pool.tier.clone(),
-        from: host.near.tier.clone(),
-        nodes: study.nodes,
-        budget_bytes: host.budget,
-        ladder: Vec::new(),
-        caches: Vec::new(),
-        foresight: Vec::new(),
-        hops: Vec::new(),
-        hosts: Vec::new(),
-        on_host: None,
-    };
+    let mut found = Neighbours::none(
+        host.pool.tier.clone(),
+        host.near.tier.clone(),
+        study.nodes,
+        host.budget,
+    );
     let mut about = OnHost {
         cpu: host.cpu,
         near_cpus: host.near_cpus.first(most),
