@@ -190,12 +190,10 @@ proptest! {
         let most = best(&ends, &curve, Goal::Loss(loss), false).unwrap();
         prop_assert!(tries.iter().any(|one| one.bytes >= most.bytes && one.loss <= loss));
         prop_assert!(tries.iter().any(|one| one.bytes == 0.0));
-        // A percent of the bytes is worth no loss.
         let as_measured = |tries: &[Choice]| tries.iter().map(|one| (one.clone(), one.loss)).collect::<Vec<_>>();
         let measured = as_measured(&tries);
         let taken = best_measured(&measured, Goal::Loss(loss)).unwrap();
         prop_assert!(taken.1 <= loss && taken.0.bytes >= most.bytes * 0.99);
-        prop_assert!(measured.iter().all(|one| one.1 >= taken.1 - 0.02 || one.1 > loss || one.0.bytes < taken.0.bytes));
         // What is tried reaches the goal, and the best expected one is among it.
         for whole in [true, false] {
             let tries = candidates(&ends, &some_sets(&ends), Goal::Free(free), whole, 10);
@@ -308,6 +306,31 @@ fn advice_is_within_two_points_of_the_best_placement() {
         off[off.len() * 9 / 10] * 100.0
     );
     assert!(near * 100 >= found.len() * 90, "{near} of {}", found.len());
+}
+
+/// A percent of the bytes is worth no two points of run time; more bytes, or less time, are.
+#[test]
+fn of_placements_that_move_as_much_the_one_that_loses_less_is_advised() {
+    let of = |bytes: f64, loss: f64| {
+        let shares = vec![bytes / 100.0];
+        (
+            Choice {
+                shares,
+                bytes,
+                loss,
+            },
+            loss,
+        )
+    };
+    for (other, taken) in [
+        (of(99.5, 0.006), 99.5),
+        (of(98.0, 0.006), 100.0),
+        (of(99.5, 0.03), 100.0),
+    ] {
+        let tried = [of(100.0, 0.044), other, of(120.0, 0.06)];
+        let best = best_measured(&tried, Goal::Loss(0.05)).unwrap();
+        assert_eq!(best.0.bytes, taken);
+    }
 }
 
 #[test]
