@@ -27,6 +27,7 @@ mod control;
 pub mod doctor;
 pub mod dsa;
 pub mod heat;
+mod locked;
 pub mod machine;
 pub mod memory;
 pub mod micro;

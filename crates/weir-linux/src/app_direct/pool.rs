@@ -1,6 +1,6 @@
 //! The file of a pool, mapped.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{File, OpenOptions, TryLockError};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -12,6 +12,7 @@ use weir_model::machine::MachineError;
 use weir_model::units::Bytes;
 
 use super::layout::{Header, Layout, Log};
+use crate::locked::Locked;
 
 /// The file of a pool in a folder.
 const NAME: &str = "weir-stream.pool";
@@ -56,7 +57,7 @@ pub struct Pool {
     /// Whether the file had a pool already.
     existed: bool,
     pub(super) write_back: WriteBack,
-    _file: File,
+    _file: Locked,
 }
 
 // SAFETY: the mapping is shared memory; which thread writes what is up to `stream`, which gives each its own blocks.
@@ -90,10 +91,12 @@ impl Pool {
             .truncate(false)
             .open(&path)
             .map_err(|e| failed("cannot open", &path, &e))?;
-        // SAFETY: the descriptor is open.
-        if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } != 0 {
-            return refuse(format!("{} is in use by another process", path.display()));
-        }
+        let file = match Locked::new(file) {
+            Err(TryLockError::WouldBlock) => {
+                return refuse(format!("{} is in use by another process", path.display()));
+            }
+            locked => locked.map_err(|e| failed("cannot lock", &path, &e.into()))?,
+        };
         let meta = file
             .metadata()
             .map_err(|e| failed("cannot look at", &path, &e))?;

@@ -285,6 +285,13 @@ impl<'a> Mapping<'a> {
     }
 }
 
+impl Drop for PoolFile {
+    /// Closing is not enough, as for [`Locked`](crate::locked::Locked).
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -366,6 +373,8 @@ mod tests {
         assert!(pool.lock().unwrap());
         let second = PoolFile::open(pool.path()).unwrap();
         assert!(!second.lock().unwrap());
+        // As a child has that is being started.
+        let _copy = pool.file.try_clone().unwrap();
         drop(pool);
         assert!(second.lock().unwrap());
     }

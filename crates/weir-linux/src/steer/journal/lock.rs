@@ -1,10 +1,11 @@
 //! Locks: one process at a time changes a host, and one has a journal.
 
 use std::fs::{self, File, Permissions, TryLockError};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::Path;
 
+use crate::locked::Locked;
 use crate::root::Root;
 
 /// Why a lock or a folder is not available.
@@ -26,7 +27,9 @@ const RUN: &str = "/run/weir";
 
 /// A lock that ends with its process, or when it is dropped.
 #[derive(Debug)]
-pub(super) struct Lock(File);
+pub(super) struct Lock {
+    _file: Locked,
+}
 
 impl Lock {
     /// Locks a host against other journals. Another user than root gets no lock, since only root may open its
@@ -68,31 +71,28 @@ impl Lock {
                 .open(path)
         };
         // On a disk that has become read-only, an existing file can still be locked.
-        let mut file = match open(true) {
+        let file = match open(true) {
             Err(error) if error.kind() == io::ErrorKind::ReadOnlyFilesystem => open(false),
             opened => opened,
         }
         .map_err(failed)?;
         // Earlier versions made it with the permissions of any other file.
         let _ = file.set_permissions(Permissions::from_mode(0o600));
-        if let Err(error) = file.try_lock() {
-            let TryLockError::WouldBlock = error else {
-                return Err(failed(error.into()));
-            };
-            let mut who = String::new();
-            // The process with the lock may not have signed yet.
-            let _ = file.read_to_string(&mut who);
-            let who = who.trim();
-            let who = if who.is_empty() {
-                "another process"
-            } else {
-                who
-            };
-            return Err(NotOurs::Kept(format!(
-                "{who} steers this host or measures on it, by the lock {}: end it first",
-                path.display()
-            )));
-        }
+        let mut file = match Locked::new(file) {
+            Err(TryLockError::WouldBlock) => {
+                // The process with the lock may not have signed yet.
+                let who = fs::read_to_string(path).unwrap_or_default();
+                let who = match who.trim() {
+                    "" => "another process",
+                    who => who,
+                };
+                return Err(NotOurs::Kept(format!(
+                    "{who} steers this host or measures on it, by the lock {}: end it first",
+                    path.display()
+                )));
+            }
+            locked => locked.map_err(|error| failed(error.into()))?,
+        };
         let sign = |file: &mut File| {
             file.set_len(0)?;
             file.seek(SeekFrom::Start(0))?;
@@ -100,15 +100,7 @@ impl Lock {
         };
         // The signature is for people; on a full disk it is left out.
         let _ = sign(&mut file);
-        Ok(Self(file))
-    }
-}
-
-impl Drop for Lock {
-    /// A child that is being started has a copy of the file until it executes its program, and the lock would
-    /// last as long.
-    fn drop(&mut self) {
-        let _ = self.0.unlock();
+        Ok(Self { _file: file })
     }
 }
 
@@ -117,26 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_child_has_a_copy_of_is_free_once_it_is_let_go() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("lock");
-        let first = Lock::of_file(&path).unwrap();
-        let copy = first.0.try_clone().unwrap();
-        assert!(matches!(Lock::of_file(&path), Err(NotOurs::Kept(_))));
-        drop(first);
-        Lock::of_file(&path).unwrap();
-        drop(copy);
-    }
-
-    #[test]
     fn only_the_owner_may_open_a_lock() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
         fs::write(&path, "").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
-        let locked = Lock::of_file(&path).unwrap();
+        let _locked = Lock::of_file(&path).unwrap();
         assert_eq!(
-            locked.0.metadata().unwrap().permissions().mode() & 0o777,
+            fs::metadata(&path).unwrap().permissions().mode() & 0o777,
             0o600
         );
     }
