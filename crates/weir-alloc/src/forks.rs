@@ -1,4 +1,4 @@
-//! All locks are held while a process forks: a child has only the thread that forked, and nobody to release the others.
+//! All locks are held while a process forks: a child has only the thread that forked, and no thread to release the others.
 
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};

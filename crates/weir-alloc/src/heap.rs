@@ -135,7 +135,7 @@ impl Heap {
             .zip(name)
             .map(|(to, from)| *to = *from)
             .count();
-        // SAFETY: a mapping of this size, whose zeros are an empty segment, and which nobody else knows yet.
+        // SAFETY: a mapping of this size, whose zeros are an empty segment, and which no other thread knows yet.
         unsafe {
             (*segment).shard = shard;
             (*segment).base = base;
@@ -154,7 +154,7 @@ impl Heap {
     /// # Safety
     /// The segment is in no list, and nothing in it is used.
     pub unsafe fn unmap(&self, segment: *mut Segment) {
-        // SAFETY: it exists, and after this nobody knows it.
+        // SAFETY: it exists, and after this no thread knows it.
         unsafe {
             let (base, bytes) = ((*segment).base, (*segment).bytes);
             segment::register(base, ptr::null_mut());
@@ -231,7 +231,7 @@ impl Drop for Heap {
         for shard in &self.shards {
             let lists = shard.with(|inner| [inner.open.head, inner.full.head, inner.large.head]);
             for mut at in lists {
-                // SAFETY: nobody holds this class, so that none of its objects is used any more.
+                // SAFETY: no thread holds this class, so that none of its objects is used any more.
                 while let Some(segment) = unsafe { at.as_mut() } {
                     let next = segment.next;
                     // SAFETY: as above; the lists go with the shard.

@@ -15,7 +15,7 @@
 //! A policy is a file of TOML; `docs/alloc.md` has its keys. The memory of a class is mapped in segments of 4 MiB and bound to the
 //! nodes of its policy before a page exists; allocations above 2 MiB have mappings of their own. Mappings are named
 //! `weir:CLASS`, so that `weir place objects`, `weir place apply` and recordings have each class as an object. What is known of
-//! an object is not kept beside it: freeing touches nothing on a slow node.
+//! an object is not kept next to it: freeing touches nothing on a slow node.
 //!
 //! [`Class`] and [`Global`] implement [`std::alloc::GlobalAlloc`]; `include/weir_alloc.h` is the same for C.
 
@@ -322,7 +322,7 @@ pub unsafe fn realloc(object: *mut u8, bytes: usize, align: usize) -> Result<Non
         return Ok(object);
     }
     let new = heap.alloc(bytes, align)?;
-    // SAFETY: both have at least so many bytes, and the new one is nobody else's.
+    // SAFETY: both have at least so many bytes, and the new one is used by no other thread.
     unsafe {
         std::ptr::copy_nonoverlapping(object.as_ptr(), new.as_ptr(), had.min(bytes));
         heap::free(object.as_ptr());

@@ -130,13 +130,13 @@ fn table() -> bool {
     };
     let Some(at) = at else { return false };
     let at = at as *mut Slot;
-    // SAFETY: the mapping has room for all slots, its zeros are valid ones, and nobody else knows of it yet.
+    // SAFETY: the mapping has room for all slots, its zeros are valid ones, and no other thread knows of it yet.
     let head = unsafe { &*at };
     head.bytes.store(1, Ordering::Relaxed);
     head.start.store(MAGIC, Ordering::Relaxed);
     let none = ptr::null_mut();
     if (AT.compare_exchange(none, at, Ordering::AcqRel, Ordering::Acquire)).is_err() {
-        // SAFETY: another thread was first; this table was shown to nobody.
+        // SAFETY: another thread was first; this table was shown to no thread.
         unsafe { libc::munmap(at.cast(), bytes) };
     }
     true

@@ -11,7 +11,7 @@ use crate::type2::{self, Kind, Type2};
 /// Who has a line before a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Before {
-    /// Nobody.
+    /// No agent.
     Nobody,
     /// So many other hosts, to read.
     Sharers(u64),

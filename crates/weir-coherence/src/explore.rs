@@ -74,7 +74,7 @@ pub struct Violation<Step> {
 }
 
 /// A state where work is under way and no step continues it.
-pub const STUCK: &str = "something waits for a message that nobody sends";
+pub const STUCK: &str = "something waits for a message that is never sent";
 /// States from which work may go on for ever.
 pub const ENDLESS: &str = "messages go round without end";
 

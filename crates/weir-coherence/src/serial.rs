@@ -20,7 +20,7 @@ pub const MOST_HOSTS: usize = 64;
 /// Who has a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Holders {
-    /// Nobody: memory has the only copy.
+    /// None: memory has the only copy.
     #[default]
     Nobody,
     /// One host, which may write without a message and perhaps did.
@@ -368,7 +368,7 @@ mod tests {
                     let states: Vec<State> =
                         (0..5).filter_map(|host| naive.state(host, line)).collect();
                     let alone = states.iter().any(|state| *state != State::Shared);
-                    prop_assert!(!alone || states.len() == 1, "one writer and nobody else");
+                    prop_assert!(!alone || states.len() == 1, "one writer and no other copy");
                     let same = match directory.holders(line) {
                         Holders::Nobody => states.is_empty(),
                         Holders::Alone { host, dirty } => {

@@ -49,7 +49,7 @@ fn a_full_medium_refuses_a_write_and_keeps_what_it_has() {
     for (nth, name) in written.iter().enumerate() {
         assert_eq!(read(&store, name), vec![nth as u8; 64 << 10]);
     }
-    // A version needs a place beside the one that it replaces; a removal makes room.
+    // A version needs a place next to the one that it replaces; a removal makes room.
     store.remove(&written[0]).unwrap();
     store
         .file(&written[1])

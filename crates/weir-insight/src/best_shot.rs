@@ -1,4 +1,4 @@
-//! Best-shot beside a sweep: what its one run is worth on workloads that wait for bandwidth.
+//! Best-shot against a sweep: what its one run is worth on workloads that wait for bandwidth.
 
 use weir_lab::{Lab, LabError, WorkloadOptions, WorkloadRun};
 use weir_model::insight::{Bound, InterleaveFit};

@@ -13,7 +13,7 @@ pub const QUEUED: f64 = 1.3;
 /// A bound, and what speaks for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classification {
-    /// Which; `None` where it cannot be told.
+    /// Which; `None` where it cannot be determined.
     pub bound: Option<Bound>,
     /// What was seen or is missing, in words.
     pub evidence: String,

@@ -5,14 +5,14 @@ use weir_model::insight::Stalls;
 
 use crate::{InsightError, Run};
 
-/// A counter that a breakdown would have used, and what is not told for want of it.
+/// A counter that a breakdown would have used, and what is unknown without it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untold {
     /// Which.
     pub counter: Counter,
     /// Why it is missing.
     pub why: String,
-    /// What it would have told.
+    /// What it would have shown.
     pub cost: &'static str,
 }
 
@@ -21,7 +21,7 @@ pub struct Untold {
 pub struct Breakdown {
     /// Shares of the run's own cycles.
     pub lost: Stalls,
-    /// What could not be told.
+    /// What could not be found.
     pub untold: Vec<Untold>,
 }
 
@@ -37,7 +37,7 @@ pub struct Difference {
     /// Instructions of the other run for each of the local one. Both are compared for one instruction;
     /// `None` where they were not counted, and both runs are taken for the same work.
     pub instructions: Option<f64>,
-    /// What could not be told.
+    /// What could not be found.
     pub untold: Vec<Untold>,
 }
 

@@ -29,7 +29,7 @@ pub struct ExplainedRun {
     /// The tier that its pages lay on, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierName>,
-    /// What ran beside it; absent where it was alone.
+    /// What ran with it; absent where it was alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<String>,
     /// What it got done, in its own metric; absent where that is not known, as of a command, whose metric is its time.
@@ -46,7 +46,7 @@ pub struct ExplainedRun {
     /// How the command ended that was counted; absent where none was run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_status: Option<i32>,
-    /// What the kernel counted; without the processor's counters, all that is known beside the time.
+    /// What the kernel counted; without the processor's counters, all that is known besides the time.
     #[serde(default, skip_serializing_if = "KernelCounts::is_empty")]
     pub kernel: KernelCounts,
     /// Bandwidth that it drew from memory.
@@ -66,7 +66,7 @@ pub struct ExplainedRun {
     /// Demand reads under way at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mlp: Option<f64>,
-    /// What holds it back; absent where it cannot be told.
+    /// What holds it back; absent where it cannot be determined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bound: Option<Bound>,
     /// What speaks for that, or what is missing.
@@ -76,7 +76,7 @@ pub struct ExplainedRun {
     /// Its phases in order; empty where it has one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub phases: Vec<ExplainedPhase>,
-    /// Counters that are missing, and what is not told for want of them.
+    /// Counters that are missing, and what is unknown without them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<UntoldCounter>,
 }
@@ -148,7 +148,7 @@ pub struct UntoldCounter {
     pub counter: String,
     /// Why it is missing.
     pub why: String,
-    /// What it would have told.
+    /// What it would have shown.
     pub cost: String,
 }
 
@@ -165,7 +165,7 @@ pub struct ExplainedDifference {
     /// Instructions of the second run for each of the first; absent where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<f64>,
-    /// What the uncore's counters say of the cause, where the second run has another tenant beside it.
+    /// What the uncore's counters say of the cause, where the second run has another tenant with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub verdict: Option<Reason>,
     /// The same for each phase; empty where the workload has one.
@@ -207,7 +207,7 @@ pub struct Predictions {
     pub to: TierName,
     /// One for each workload.
     pub predictions: Vec<Predicted>,
-    /// How good they are; absent where nothing was measured beside them.
+    /// How good they are; absent where nothing was measured with them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<Accuracy>,
 }

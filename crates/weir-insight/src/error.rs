@@ -22,7 +22,7 @@ pub enum InsightError {
     /// Counters that are needed and missing.
     #[error("{what} needs {}", list(.counters))]
     Missing {
-        /// What cannot be told without them.
+        /// What cannot be determined without them.
         what: String,
         /// Which, and why each is missing.
         counters: Vec<(Counter, String)>,

@@ -51,7 +51,7 @@ pub struct CountedRun {
     pub name: String,
     /// Where its pages lay, where known.
     pub tier: Option<TierName>,
-    /// What ran beside it.
+    /// What ran with it.
     pub beside: Option<String>,
     /// What it got done, where that is known.
     pub metric: Option<OwnMetric>,
@@ -93,7 +93,7 @@ impl CountedRun {
         }
     }
 
-    /// A program that was counted as a tenant, alone or beside another.
+    /// A program that was counted as a tenant, alone or with another.
     pub fn of_program(
         run: &CountedProgram,
         workload: &str,

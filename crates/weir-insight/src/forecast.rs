@@ -55,7 +55,7 @@ pub fn forecast(
     Ok(in_percent(workload, prediction))
 }
 
-/// A prediction beside what the same workload did on the other memory.
+/// A prediction next to what the same workload did on the other memory.
 ///
 /// # Errors
 /// As [`forecast`], of either run.
@@ -119,7 +119,7 @@ fn in_percent(workload: &str, prediction: Prediction) -> Predicted {
 /// How many of the worst are named.
 const WORST: usize = 5;
 
-/// How good predictions with a measurement beside them are; `None` of none. Those of workloads that wait
+/// How good predictions that have a measurement are; `None` of none. Those of workloads that wait
 /// for bandwidth are left out, as the model is not of them.
 pub fn accuracy(predictions: &[Predicted]) -> Option<Accuracy> {
     let all: Vec<(&Predicted, &MeasuredSlowdown)> = (predictions.iter())

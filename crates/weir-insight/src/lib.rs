@@ -17,7 +17,7 @@
 //!
 //! Everything else comes from [`CounterSet`](weir_model::counters::CounterSet)s, whoever counted: the model's
 //! cores, this host's, or a file. The crate makes no system call, reads no clock and draws nothing at
-//! random. A counter that is missing is named, with what it would have told; none becomes a zero.
+//! random. A counter that is missing is named, with what it would have shown; none becomes a zero.
 //!
 //! The breakdown, the models and best-shot are those of SupMario (arXiv 2409.14317), and the tuner is
 //! Caption (MICRO 2023, arXiv 2303.15375).

@@ -16,7 +16,7 @@ const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
 /// never works does not tell how much.
 const HOPS: [f64; 2] = [1.0, 0.1];
 
-/// Bytes from one node of the list to the next, beside a line. The L2 streamer follows none of these.
+/// Bytes from one node of the list to the next, next to a line. The L2 streamer follows none of these.
 const STRIDES: [u64; 2] = [256, 512];
 
 /// What the intensity of stores and of the list is multiplied by.

@@ -1,6 +1,6 @@
 //! How good predictions are.
 
-/// A prediction beside what was measured, both as shares of the local run.
+/// A prediction next to what was measured, both as shares of the local run.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Judged {
     /// What was predicted.

@@ -1,5 +1,5 @@
 //! Best-shot over the library: every workload that waits for bandwidth when all cores run it, in one run
-//! on local memory, beside a sweep. `docs/predict.md` has the table.
+//! on local memory, against a sweep. `docs/predict.md` has the table.
 //!
 //! Run with `cargo test --release -p weir-insight --test all -- --ignored --nocapture best_shot::`. `WEIR_SHOTS=2` takes every
 //! second workload.

@@ -97,7 +97,7 @@ proptest! {
         }
     }
 
-    /// More stalls, more hidden cycles, a longer latency never cost less; more beside each other never more.
+    /// More stalls, more hidden cycles, a longer latency never cost less; more together never more.
     #[test]
     fn what_is_lost_grows_with_what_it_is_made_of(m in misses(), c in constants(), more in 0.0..0.3_f64) {
         let lost = m.lost(&c);
@@ -171,7 +171,7 @@ fn without_its_counters_the_published_component_is_used_and_said() {
     let pair = obeys(program, 0.4, &truth, form, Micro::Mixed);
     let with = predict(&model, &Run::of(&pair.local).unwrap()).unwrap();
     let without = predict(&published, &Run::of(&pair.local).unwrap()).unwrap();
-    // Both are told, and they differ by what is hidden.
+    // Both are reported, and they differ by what is hidden.
     assert_eq!(with.published_total(), Some(without.total()));
     assert_eq!(without.published, None);
     assert!(with.dram > without.dram * 1.05 && with.warnings.is_empty());

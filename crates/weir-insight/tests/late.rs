@@ -197,7 +197,7 @@ proptest! {
         prop_assert!(grown <= c.growth * (w.stalled + w.hidden) + 1e-12);
     }
 
-    /// What falls beside misses is theirs: never more than all of it.
+    /// What falls during misses is theirs: never more than all of it.
     #[test]
     fn misses_take_over_what_falls_beside_them(
         w in waits(),

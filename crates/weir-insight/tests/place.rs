@@ -1,5 +1,5 @@
 //! Placement of objects: laws of the model between two ends, of the choice, and what the advice is worth on programs that
-//! are drawn at random, beside every placement there is.
+//! are drawn at random, against every placement there is.
 //!
 //! Run the last with `cargo test --release -p weir-insight --test all -- --ignored --nocapture place::`.
 

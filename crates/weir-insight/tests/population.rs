@@ -157,7 +157,7 @@ fn holds(accuracy: &Accuracy, dram: f64, whole: f64) {
         let theirs = line(accuracy, rejected);
         assert!(
             theirs.within_10_pct + 15.0 <= total.within_10_pct,
-            "{rejected}: {} beside {}",
+            "{rejected}: {} with {}",
             theirs.within_10_pct,
             total.within_10_pct
         );

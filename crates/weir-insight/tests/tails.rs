@@ -1,4 +1,4 @@
-//! What a device's tail costs a program, beside a device of the same mean latency without one.
+//! What a device's tail costs a program, against a device of the same mean latency without one.
 
 use weir_lab::{Placed, WorkloadOptions};
 use weir_model::platform::Library;

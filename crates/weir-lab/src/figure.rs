@@ -1,4 +1,4 @@
-//! From a record to a figure: mean, interval, distribution, and theory beside it.
+//! From a record to a figure: mean, interval, distribution, and the theory next to it.
 
 use weir_model::access::{Dataflow, Pattern};
 use weir_model::document::{Beside, MediumUse, Point, Record};

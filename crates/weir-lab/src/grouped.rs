@@ -6,7 +6,7 @@
 
 use weir_model::units::Nanos;
 
-/// Places of the logarithm's scale in one octave: values are told apart to 0.3 %.
+/// Places of the logarithm's scale in one octave: values are distinguished to 0.3 %.
 const PLACES: f64 = 256.0;
 
 /// The distribution of the sum of some independent accesses: latency in ns, and its probability.

@@ -139,7 +139,7 @@ pub struct Lab<'a> {
     notes: Mutex<Notes>,
 }
 
-/// What a study's work left beside its rows.
+/// What a study's work left with its rows.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Notes {
     /// What makes all figures less than trustworthy.
@@ -304,7 +304,7 @@ impl<'a> Lab<'a> {
         self.keeper.stop()
     }
 
-    /// What the work left beside the rows.
+    /// What the work left with the rows.
     pub fn into_notes(self) -> Notes {
         self.notes
             .into_inner()

@@ -12,14 +12,14 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::LabError;
 
-/// One figure that is wanted: of one load, alone on the machine or beside another.
+/// One figure that is wanted: of one load, alone on the machine or with another.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PointSpec {
     /// The study it belongs to.
     pub experiment: String,
     /// The load that the figure is about.
     pub load: Load,
-    /// What runs beside it, on the cores after its own.
+    /// What runs with it, on the cores after its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Load>,
     /// Accesses of the load to see at least, for quantiles that need so many; zero leaves it to the
@@ -227,7 +227,7 @@ impl PointSpec {
         }
     }
 
-    /// The same beside another load.
+    /// The same with another load.
     #[must_use]
     pub fn beside(mut self, load: Load) -> Self {
         self.beside = Some(load);
@@ -288,7 +288,7 @@ impl PointSpec {
     }
 
     /// The seed of this point in a sweep of seed `seed`. It depends on what the point is and on nothing
-    /// else, so that a point gives one result alone, in any sweep, and at any place in it. A bandwidth beside
+    /// else, so that a point gives one result alone, in any sweep, and at any place in it. A bandwidth with
     /// another load has the seed of the same load alone, since the two are compared: its memory is at the
     /// same addresses, and chance that changes both figures does not change their ratio (common random
     /// numbers).
@@ -336,7 +336,7 @@ impl fmt::Display for PointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.experiment, self.load)?;
         match &self.beside {
-            Some(beside) => write!(f, "; beside {beside}"),
+            Some(beside) => write!(f, "; with {beside}"),
             None => Ok(()),
         }
     }

@@ -14,7 +14,7 @@ const FEWEST: usize = 3;
 const STEADY: f64 = 0.05;
 /// Two values or the ends of a trend that lie closer than this share of the figure are one.
 const APART: f64 = 0.05;
-/// Samples below which two values are not told from scatter.
+/// Samples below which two values are not distinguished from scatter.
 const FEWEST_SAMPLES: usize = 10;
 /// The smaller of two groups is at least this share of all samples.
 const SMALLER: f64 = 0.2;

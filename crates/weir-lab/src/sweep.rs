@@ -38,7 +38,7 @@ pub struct Finished {
 
 /// Looks on while a sweep runs, and may end it. Called from the threads that measure.
 pub trait Watcher: Sync {
-    /// One of `of` measurements is done. A point of several rounds is told after each, with all its
+    /// One of `of` measurements is done. A point of several rounds is reported after each, with all its
     /// repetitions so far.
     fn finished(&self, done: &Finished, of: usize);
 
@@ -287,7 +287,7 @@ fn joined(before: &[String], now: Vec<String>) -> Vec<String> {
     all
 }
 
-/// Does `jobs` jobs with up to `workers` threads, each taking the next one that nobody has, and
+/// Does `jobs` jobs with up to `workers` threads, each taking the next one that no worker has, and
 /// returns what they gave, in order. A worker whose job gives nothing takes no other.
 pub fn side_by_side<T: Send + Sync>(
     workers: usize,

@@ -1,4 +1,4 @@
-//! What physics allows, beside what was measured.
+//! What physics allows, with what was measured.
 //!
 //! A tier's [`Limits`] bound the bytes on its wires; a figure counts the bytes of the program. An
 //! instruction that reads a line for ownership before it writes it moves two for each of the

@@ -80,7 +80,7 @@ fn counters(residency: f64, wait: f64) -> CounterSet {
     set
 }
 
-/// One victim with as many threads as there are changes, alone and beside one thread.
+/// One victim with as many threads as there are changes, alone and with one thread.
 fn made(changes: &[f64], solo: &CounterSet, corun: &CounterSet) -> (Vec<Point>, Vec<Record>) {
     let (_, plan) = plan(32, &Options::default());
     let toy = Toy::default();

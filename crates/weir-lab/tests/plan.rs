@@ -447,7 +447,7 @@ fn chasers_are_timed_together_and_other_company_stands_beside() {
             .iter()
             .all(|p| p.load.threads == 1 && p.beside.is_some())
     );
-    // Ten requests beyond p99.999 alone, and beyond p99.99 beside others.
+    // Ten requests beyond p99.999 alone, and beyond p99.99 with others.
     assert!(plan[0].least_accesses as f64 * 1e-5 > 10.0);
     assert!(
         plan[1..]

@@ -1,4 +1,4 @@
-//! Published figures beside ours, on machines of formulas.
+//! Published figures with ours, on machines of formulas.
 
 mod common;
 

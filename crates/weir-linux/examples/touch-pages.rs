@@ -62,7 +62,7 @@ fn mapped(path: &Path, mib: usize) -> io::Result<&'static mut [u8]> {
         .open(path)?;
     file.set_len((mib << 20) as u64)?;
     let (read_write, shared) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-    // SAFETY: the kernel chooses the place; the mapping is never taken back, and nobody else has the new file.
+    // SAFETY: the kernel chooses the place; the mapping is never taken back, and no other process has the new file.
     let memory = unsafe {
         let start = libc::mmap(
             std::ptr::null_mut(),

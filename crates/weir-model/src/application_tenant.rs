@@ -1,4 +1,4 @@
-//! A real application of a host as a tenant: it serves requests or computes, alone and beside others, and says what it got done
+//! A real application of a host as a tenant: it serves requests or computes, alone and with others, and says what it got done
 //! in its own metric.
 
 use serde::{Deserialize, Serialize};

@@ -85,13 +85,13 @@ pub struct TailScore {
     pub p50_ns: Nanos,
     /// The gap of requests that are alone.
     pub alone_ns: Nanos,
-    /// The widest gap beside others that do the same; absent where none did.
+    /// The widest gap with others that do the same; absent where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chasers_ns: Option<Nanos>,
-    /// The widest beside readers.
+    /// The widest with readers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub readers_ns: Option<Nanos>,
-    /// The widest beside writers.
+    /// The widest with writers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub writers_ns: Option<Nanos>,
     /// The widest gap of all over that alone; absent where there is none alone, or no company.
@@ -155,7 +155,7 @@ pub struct Point {
     /// Descriptors submitted together, for accelerators; accesses of a burst.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub batch: Option<u32>,
-    /// What ran beside the tenant that the figure is about.
+    /// What ran with the tenant that the figure is about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Beside>,
     /// Ways of the last-level cache that its lines could fill, a bit each; absent for all.
@@ -251,7 +251,7 @@ impl MediumUse {
     }
 }
 
-/// The load that ran beside the tenant that a figure is about, and what it drew.
+/// The load that ran with the tenant that a figure is about, and what it drew.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Beside {
     /// Its tier.
@@ -305,7 +305,7 @@ pub enum Steadiness {
     Drifting,
 }
 
-/// A limit from physics beside a measured figure.
+/// A limit from physics next to a measured figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Theory {
     /// The limit, in the unit of the figure (GB/s or ns).
@@ -326,7 +326,7 @@ pub struct Record {
     /// How many of the samples each repetition gave, in order; empty for a single one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub repetitions: Vec<u32>,
-    /// Bandwidth of what ran beside, in GB/s, window by window; empty where nothing did.
+    /// Bandwidth of what ran with it, in GB/s, window by window; empty where nothing did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<f64>,
     /// Every latency of timed accesses or of requests to storage with its count, shortest first; empty

@@ -9,7 +9,7 @@ use crate::units::Bytes;
 pub struct SeenPages {
     /// The address space: equal addresses of two are two pages.
     pub space: u32,
-    /// The first address. The pages of a space are told apart by it.
+    /// The first address. The pages of a space are distinguished by it.
     pub start: u64,
     /// The memory that they are, or stand for where only some pages are looked at.
     pub bytes: Bytes,

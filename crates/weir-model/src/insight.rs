@@ -234,7 +234,7 @@ pub struct Exposed {
     pub growth: f64,
     /// The share of hidden cycles that the longer latency exposes.
     pub exposed: f64,
-    /// What misses beside another take off.
+    /// What misses with another take off.
     pub beside: f64,
 }
 
@@ -344,7 +344,7 @@ pub struct Near {
 /// A workload that was held out.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Neighbour {
-    /// Its place: shares of cycles stalled on and hidden beside misses of the last-level cache, the same of L2,
+    /// Its place: shares of cycles stalled on and hidden during misses of the last-level cache, the same of L2,
     /// bound on stores; demand reads at once; hits of fill buffers; prefetches; instructions.
     pub at: Vec<f64>,
     /// Its error, as a share of `floor_pct` of `total` plus the prediction's magnitude.
@@ -422,7 +422,7 @@ pub struct LoadKind {
     /// that it has loaded. Absent where the memory controllers did not count what this program drew.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<f64>,
-    /// Lines that the L2 prefetchers fetched, beside all reads; absent where they were not counted.
+    /// Lines that the L2 prefetchers fetched, against all reads; absent where they were not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub followed: Option<f64>,
     /// Lines written past the caches, as a share of these and of all reads; likewise.
@@ -453,10 +453,10 @@ pub struct InterleaveFit {
     pub queueing: f64,
     /// How that of the slower tier does.
     pub slow_queueing: f64,
-    /// What a cycle counts that is stalled on the caches, where prefetches are under way, beside one that
+    /// What a cycle counts that is stalled on the caches, where prefetches are under way, against one that
     /// is stalled on a miss.
     pub prefetched: f64,
-    /// What a cycle counts by which the slower tier's latency is longer, beside one that is stalled on local
+    /// What a cycle counts by which the slower tier's latency is longer, against one that is stalled on local
     /// memory.
     pub exposed: f64,
     /// What either tier gives, by kinds of streaming kernels.

@@ -193,12 +193,12 @@ pub struct At {
 pub struct Cell {
     /// Whose bandwidth it is about.
     pub victim: TierOp,
-    /// Who runs beside it.
+    /// Who runs with it.
     pub aggressor: TierOp,
-    /// The victim's bandwidth alone, in GB/s, with as many threads as beside the other.
+    /// The victim's bandwidth alone, in GB/s, with as many threads as with the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solo_gbps: Option<GbPerSec>,
-    /// Beside the aggressor.
+    /// With the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corun_gbps: Option<GbPerSec>,
     /// (corun - solo) / solo, in percent; from six repetitions on the median over them.
@@ -236,10 +236,10 @@ pub struct Cell {
     /// How the repetitions of the victim's figures agree, the worse of both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steadiness: Option<Steadiness>,
-    /// What counters say, alone and beside.
+    /// What counters say, alone and together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ratios: Vec<Ratio>,
-    /// Where requests wait, alone and beside.
+    /// Where requests wait, alone and together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub queues: Vec<QueueFill>,
     /// Why, as far as the counters tell.
@@ -283,14 +283,14 @@ impl Cell {
 /// to completion.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CellLatency {
-    /// Mean with nobody else on the machine.
+    /// Mean with nothing else on the machine.
     pub solo_mean: Nanos,
-    /// 99th percentile with nobody else.
+    /// 99th percentile with nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solo_p99: Option<Nanos>,
-    /// Mean beside the aggressor.
+    /// Mean with the aggressor.
     pub corun_mean: Nanos,
-    /// 99th percentile beside it.
+    /// 99th percentile with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corun_p99: Option<Nanos>,
 }
@@ -300,14 +300,14 @@ pub struct CellLatency {
 pub struct SurfacePoint {
     /// Whose bandwidth it is about.
     pub victim: TierOp,
-    /// Who runs beside it.
+    /// Who runs with it.
     pub aggressor: TierOp,
     /// Their threads.
     pub at: At,
     /// The victim's bandwidth alone, in GB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub solo_gbps: Option<GbPerSec>,
-    /// Beside the aggressor.
+    /// With the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub corun_gbps: Option<GbPerSec>,
     /// (corun - solo) / solo, in percent.
@@ -316,7 +316,7 @@ pub struct SurfacePoint {
     /// The aggressor's bandwidth alone, in GB/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressor_solo_gbps: Option<GbPerSec>,
-    /// Beside the victim.
+    /// With the victim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressor_gbps: Option<GbPerSec>,
     /// Why there is no figure.
@@ -324,7 +324,7 @@ pub struct SurfacePoint {
     pub error: Option<String>,
 }
 
-/// What timed accesses take beside one aggressor.
+/// What timed accesses take with one aggressor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TimedPoint {
     /// The tier that is timed.
@@ -341,25 +341,25 @@ pub struct TimedPoint {
     /// Whether the line is handed over between cores of two sockets; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
-    /// Who runs beside it.
+    /// Who runs with it.
     pub aggressor: TierOp,
     /// The aggressor's threads.
     pub aggressor_threads: u32,
     /// How long each of them pauses between two lines, in ns.
     #[serde(default)]
     pub aggressor_pause_ns: Nanos,
-    /// Alone and beside.
+    /// Alone and together.
     pub ns: CellLatency,
 }
 
-/// One quantity alone and beside.
+/// One quantity alone and together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ratio {
     /// A counter's portable name, per second, or the name of a quantity made from some.
     pub name: String,
     /// Alone, in `unit`.
     pub solo: f64,
-    /// Beside the aggressor.
+    /// With the aggressor.
     pub corun: f64,
     /// corun / solo; absent where solo is zero.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -378,7 +378,7 @@ pub struct QueueFill {
     pub place: String,
     /// Requests there while the victim is alone.
     pub solo: f64,
-    /// Requests there beside the aggressor.
+    /// Requests there with the aggressor.
     pub corun: f64,
 }
 

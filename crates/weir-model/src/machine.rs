@@ -283,7 +283,7 @@ pub struct TenantProgress {
     /// submission to completion.
     pub latency: Option<LatencyHistogram>,
     /// What its cores counted for it alone. [`Observation::counters`] has their sum over the tenants of a
-    /// host, and the uncore's, which belongs to nobody.
+    /// host, and the uncore's, which belongs to no core.
     pub counters: CounterSet,
     /// Where the pages of its regions are, and what moved, for each region in which the machine can tell.
     pub regions: Vec<RegionPages>,
@@ -464,7 +464,7 @@ pub trait Testbed: Send + Sync {
         )))
     }
 
-    /// The version of what decides its figures beside digest and seed. An answer is reused in other runs only
+    /// The version of what decides its figures besides digest and seed. An answer is reused in other runs only
     /// where there is one; a real machine has none.
     fn physics(&self) -> Option<u32> {
         None

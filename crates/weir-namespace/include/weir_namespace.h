@@ -25,11 +25,11 @@ weir_namespace_pool *weir_namespace_open(const char *path, const char *host);
 /* Its handles stay good. */
 void weir_namespace_pool_close(weir_namespace_pool *pool);
 
-/* A namespace of zeros. With keep == 0 it is released when this process has ended and nobody has it open. */
+/* A namespace of zeros. With keep == 0 it is released when this process has ended and no other has it open. */
 int weir_namespace_create(const weir_namespace_pool *pool, const char *name, uint64_t bytes, uint32_t mode, int keep);
-/* Grows it in place, or moves it if nobody has it open; what it loses is scrubbed. */
+/* Grows it in place, or moves it if no process has it open; what it loses is scrubbed. */
 int weir_namespace_resize(const weir_namespace_pool *pool, const char *name, uint64_t bytes);
-/* Makes another host its owner; nobody may have it open. */
+/* Makes another host its owner; no process may have it open. */
 int weir_namespace_hand_over(const weir_namespace_pool *pool, const char *name, const char *host);
 /* Releases it: its range is zero before it is free. */
 int weir_namespace_destroy(const weir_namespace_pool *pool, const char *name);

@@ -175,7 +175,7 @@ impl<'a> Bakery<'a> {
         !self.dead.is_empty()
     }
 
-    /// Withdraws the wishes of hosts that stood still, so that nobody waits for them again.
+    /// Withdraws the wishes of hosts that stood still, so that no host waits for them again.
     pub fn withdraw(&mut self) {
         for host in self.dead.drain(..) {
             let lines = HostLines::of(host);

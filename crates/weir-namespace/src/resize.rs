@@ -17,7 +17,7 @@ pub enum Resized {
 }
 
 impl Pool {
-    /// Gives a namespace another size. It grows where it is if there is room, and else moves, if nobody has it open.
+    /// Gives a namespace another size. It grows where it is if there is room, and else moves, if no process has it open.
     /// What it gains is zero, and what it loses is scrubbed.
     ///
     /// # Errors

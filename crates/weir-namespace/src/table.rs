@@ -51,7 +51,7 @@ pub struct Entry {
     pub mode: u32,
     /// Hosts besides the owner that may open it, a bit for each place.
     pub hosts: u32,
-    /// Whether the process that has it open copies it to another place. Nobody else may open it meanwhile, since what is
+    /// Whether the process that has it open copies it to another place. No other process may open it meanwhile, since what is
     /// stored into the old place would be lost.
     pub moving: bool,
 }

@@ -115,7 +115,7 @@ fn allocator() {
             let Ok(at) = heap.allocate(bytes) else {
                 continue;
             };
-            // Nobody else has it.
+            // No other agent has it.
             let mark = (at ^ u64::from(std::process::id())).to_le_bytes();
             namespace.write_at(at, &mark).unwrap();
             own.push((at, mark));

@@ -154,7 +154,7 @@ fn a_kill_at_any_store_leaves_a_pool_that_recovers() {
     killed_at_every(149);
 }
 
-/// Nobody recovers between them: what one leaves half written must not make the next one write over what counts.
+/// Nothing is recovered between them: what one leaves half written must not make the next one write over what counts.
 #[test]
 fn kills_in_a_row_leave_a_table_that_counts() {
     let folder = tempfile::tempdir().unwrap();

@@ -53,7 +53,7 @@ impl Platform {
         }
     }
 
-    /// Whether recovery is told that data may be missing.
+    /// Whether recovery is notified that data may be missing.
     pub const fn shuts_down_dirty(self) -> bool {
         matches!(self, Platform::FlushOnFailIncomplete)
     }

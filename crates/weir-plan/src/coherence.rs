@@ -143,9 +143,9 @@ fn transactions(parts: &Parts) -> Vec<TransactionRow> {
         latency: cost.latency(parts),
     };
     let shared = [
-        ("load, nobody has it", Before::Nobody, false, false),
+        ("load, no agent has it", Before::Nobody, false, false),
         ("load, another modified it", Before::Dirty, false, false),
-        ("store, nobody has it", Before::Nobody, false, true),
+        ("store, no agent has it", Before::Nobody, false, true),
         ("store, another has it alone", Before::Clean, false, true),
         ("store, another modified it", Before::Dirty, false, true),
         ("store, 7 others share it", Before::Sharers(7), true, true),

@@ -27,7 +27,7 @@ struct Channel(Sender<Heard>);
 
 impl Listener for Channel {
     fn said(&self, line: &str) {
-        // Nobody listens after the verb has ended.
+        // Nothing listens after the verb has ended.
         let _ = self.0.send(Heard::Said(line.to_owned()));
     }
 

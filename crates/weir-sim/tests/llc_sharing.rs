@@ -63,7 +63,7 @@ fn twins_have_half_of_the_cache_each() {
         let (least, most) = (in_half * 0.93, in_half * 1.07);
         assert!(
             (least..most).contains(&twins),
-            "{name}: {twins} beside a twin, {in_half} in half"
+            "{name}: {twins} with a twin, {in_half} in half"
         );
     }
 }
@@ -87,13 +87,13 @@ fn ways_of_its_own_are_not_shared_and_a_stream_takes_what_it_passes_through() {
     let apart = misses(&[program("a", &work, 0, low), stream(high)]);
     assert!(
         (apart / alone - 1.0).abs() < 0.05,
-        "{alone} alone, {apart} beside other ways"
+        "{alone} alone, {apart} with other ways"
     );
     let whole = misses(&[program("a", &work, 0, None)]);
     let beside = misses(&[program("a", &work, 0, None), stream(None)]);
     assert!(
         beside > whole * 1.1,
-        "{whole} alone, {beside} beside a stream"
+        "{whole} alone, {beside} with a stream"
     );
 }
 

@@ -185,7 +185,7 @@ proptest! {
             let mut others = stream(Op::Ld, tier, 8..12);
             others.name = "others".into();
             let slower = lines(Arrivals::Open, Some(others));
-            prop_assert!((slower - asked).abs() <= slack, "{slower} for {asked} beside others");
+            prop_assert!((slower - asked).abs() <= slack, "{slower} for {asked} with others");
         }
     }
 

@@ -95,7 +95,7 @@ fn where_no_lines_are_tracked_there_is_a_reason_and_no_zero() {
     }
 }
 
-/// A program alone fills its ways if it has more lines, and otherwise holds what it has; beside others the
+/// A program alone fills its ways if it has more lines, and otherwise holds what it has; with others the
 /// formula says what it finds, and not what it holds.
 #[test]
 fn a_programs_share_follows_from_the_formula_only_if_it_is_alone() {

@@ -179,7 +179,7 @@ fn two_threads_are_m_m_2_with_one_queue() {
 
 #[test]
 fn clients_that_think_are_a_closed_network() {
-    // A thread has its own client here, so that nobody queues: a cycle is a request and a thought.
+    // A thread has its own client here, so that no request queues: a cycle is a request and a thought.
     let (time, _) = service();
     let thinks = Requests {
         think: Nanos(3.0 * time),

@@ -62,7 +62,7 @@ fn moments(distribution: &[(f64, u64)]) -> (f64, f64) {
 }
 
 /// A memory of two latencies: the mean is the idle latency that the file states, and the variance is that of a share that
-/// takes longer, beside what the DRAM's own varies.
+/// takes longer, besides what the DRAM's own varies.
 #[test]
 fn a_delay_without_spread_makes_two_latencies() {
     let own = moments(&distribution(&with_tail(None), 200_000)).1;

@@ -36,7 +36,7 @@ pub struct Readings {
     pub probe: Result<Nanos, Unavailable>,
     /// The tenants.
     pub tenants: Vec<TenantReadings>,
-    /// What described programs did; in the order of the tenants, empty where nobody knows.
+    /// What described programs did; in the order of the tenants, empty where that is unknown.
     pub done: Vec<Option<Done>>,
     /// The sampling error, if only parts of the window were simulated; its tenants are in the order of these.
     pub sampled: Option<Sampled>,

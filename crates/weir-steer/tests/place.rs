@@ -22,7 +22,7 @@ const WIDE: Room = Room {
     far: Bytes(u64::MAX),
 };
 
-/// Objects of a process, which move as they are told to.
+/// Objects of a process, which move as they are asked to.
 struct Plant {
     controller: PlaceController,
     objects: Vec<SeenObject>,

@@ -69,7 +69,7 @@ fn congested() -> impl Strategy<Value = Fluid> {
             slow_mlp: c.3,
         })
         .prop_filter(
-            "the fast tenant alone fits into the table, beside what the device needs",
+            "the fast tenant alone fits into the table, besides what the device needs",
             |f| {
                 let product = f.slow.rest * f.slow.peak;
                 let fast = f64::from(f.fast_cores) * f.fast_mlp;

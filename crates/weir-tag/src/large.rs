@@ -43,7 +43,7 @@ pub fn alloc(bytes: usize, align: usize, cleared: bool, site: usize) -> Option<*
     }
     let at = map(bytes, align)?;
     let Some(page) = pages::made(at.addr()) else {
-        // SAFETY: just mapped, and shown to nobody.
+        // SAFETY: just mapped, and shown to no thread.
         unsafe { libc::munmap(at, bytes) };
         return None;
     };
@@ -68,7 +68,7 @@ pub unsafe fn free(at: *mut c_void) {
     }
 }
 
-/// Gives a mapping that nobody uses back. What is noted of it goes first: its address may be another's at once.
+/// Gives a mapping that is unused back. What is noted of it goes first: its address may be another's at once.
 pub fn unmap(at: usize, page: &Page) {
     let bytes = page.bytes.swap(0, Ordering::AcqRel);
     names::ended(page.slot.load(Ordering::Relaxed));

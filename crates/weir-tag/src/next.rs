@@ -135,7 +135,7 @@ fn lacks(name: &CStr) -> ! {
 
 /// A number of the environment, with K, M or G; a message where it is none.
 fn variable(name: &CStr) -> Option<usize> {
-    // SAFETY: the program has not begun, so that nobody changes the environment; its texts end with zero.
+    // SAFETY: the program has not begun, so that nothing changes the environment; its texts end with zero.
     let text = unsafe {
         let at: *const c_char = libc::getenv(name.as_ptr());
         if at.is_null() {

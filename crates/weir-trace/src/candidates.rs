@@ -15,7 +15,7 @@ const ERROR: f64 = 0.03;
 const SMALL: f64 = 0.1;
 /// Lines that stay in L1 whatever else is used: a sixteenth of it.
 const IN_L1: f64 = (l1::LINES / 16) as f64;
-/// The exponent below which Zipf's law is not told from equal chances.
+/// The exponent below which Zipf's law is not distinguished from equal chances.
 const EVEN: f64 = 0.2;
 /// The error from which lines may be used in the same order each time.
 const SHARP: f64 = 0.1;

@@ -105,7 +105,7 @@ pub fn off(wanted: f64, found: f64) -> Option<f64> {
     (wanted > 0.0).then(|| 100.0 * (found / wanted - 1.0))
 }
 
-/// Replays a description and compares it with its trace. `go_on` is told the share that is done, and answers whether to go on;
+/// Replays a description and compares it with its trace. `go_on` is given the share that is done, and answers whether to go on;
 /// `None` where it did not.
 pub fn check(
     watch: &Watch,

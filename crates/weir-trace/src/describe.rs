@@ -260,7 +260,7 @@ fn assumed(origin: &Origin, threads: u32, phases: usize) -> String {
     }
     if phases > 1 {
         all.push(format!(
-            "phases are told apart where they last {} million accesses and a quarter of what leaves L1 differs",
+            "phases are distinguished where they last {} million accesses and a quarter of what leaves L1 differs",
             2 * INTERVAL / 1_000_000
         ));
     }

@@ -12,7 +12,7 @@ use crate::granule::{Granule, TIMES, begin_of, range_of};
 
 /// Steps of expectation and maximisation.
 const STEPS: usize = 300;
-/// The longest time that is told from no reuse at all, in lengths of the trace.
+/// The longest time that is distinguished from no reuse at all, in lengths of the trace.
 const LONGEST: f64 = 64.0;
 
 /// Memory that is reused.
@@ -277,7 +277,7 @@ fn groups(seen: &[(f64, f64)], count: usize) -> Vec<(f64, f64)> {
         let Some(at) = (0..all.len() - 1).min_by(|&a, &b| cost(a).total_cmp(&cost(b))) else {
             break;
         };
-        // The spread of one range cannot be told from none.
+        // The spread of one range cannot be distinguished from none.
         let uses: f64 = all.iter().map(|group| group.1).sum();
         if all.len() <= count && cost(at) > 0.04 * uses {
             break;

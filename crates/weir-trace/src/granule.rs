@@ -6,7 +6,7 @@ use std::hash::BuildHasherDefault;
 use crate::l1::Noted;
 use crate::reuse::OfLine;
 
-/// Granules that are told apart; with more, they become twice as large.
+/// Granules that are distinguished; with more, they become twice as large.
 const MOST: usize = 1 << 14;
 /// The smallest: a page of 4 KiB.
 const FINEST: u32 = 12;

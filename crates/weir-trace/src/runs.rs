@@ -1,4 +1,4 @@
-//! Whether lines that leave L1 follow each other, page by page: so runs that take turns are told apart, as prefetchers do.
+//! Whether lines that leave L1 follow each other, page by page: so runs that take turns are distinguished, as prefetchers do.
 
 /// Pages that are followed.
 const PAGES: usize = 1024;

@@ -17,7 +17,7 @@ use crate::reuse::Use;
 const CHANGE: f64 = 0.25;
 /// Uses beyond L1 below which rates are not compared.
 const FEW: f64 = 2000.0;
-/// Stretches that are told apart; of more the most alike neighbours become one.
+/// Stretches that are distinguished; of more the most alike neighbours become one.
 const MOST: usize = 6;
 /// Upper ends of the classes of distances, in lines: 1, 8, 32 MiB.
 const CLASSES: [u64; 3] = [1 << 14, 1 << 17, 1 << 19];

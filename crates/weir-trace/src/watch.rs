@@ -17,7 +17,7 @@ pub const LINES: usize = 1 << 16;
 const LONGEST: u64 = 64;
 /// Accesses after which it is asked whether the program still does the same.
 pub const INTERVAL: u64 = 1 << 21;
-/// Threads that are told apart; more share their caches.
+/// Threads that are distinguished; more share their caches.
 const THREADS: usize = 256;
 /// A thread with fewer accesses than this share of the busiest is none of its own.
 const IDLE: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! Every format gives the accesses that were written, whatever the pieces in which its bytes come, and damage is told.
+//! Every format gives the accesses that were written, whatever the pieces in which its bytes come, and damage is reported.
 
 use proptest::prelude::*;
 use weir_trace::decode::guess;

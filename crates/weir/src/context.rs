@@ -54,7 +54,7 @@ pub struct Global {
     /// Workers of the engine [default: as many as there are processors; with `RAY_ADDRESS`, all of that cluster].
     #[arg(long, global = true, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub workers: Option<u16>,
-    /// Folder that all workers of the engine see [default: one beside the file of runs].
+    /// Folder that all workers of the engine see [default: one next to the file of runs].
     #[arg(long, global = true, value_name = "FOLDER", requires = "engine")]
     pub worker_folder: Option<PathBuf>,
     /// Do only a part of the work, such as `1/4`: other workers do the rest, into stores of their own.
@@ -161,7 +161,7 @@ pub fn say_restored(restored: &Restored) {
     }
 }
 
-/// Writes a line to standard error. Where that is gone there is nobody to tell.
+/// Writes a line to standard error. Where that is gone no one reads it.
 pub fn say(text: &str) {
     use std::io::Write;
     if crate::embed::say(text) {

@@ -1,4 +1,4 @@
-//! Documents that the command prints beside those of experiments.
+//! Documents that the command prints besides those of experiments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -22,7 +22,7 @@ const TRIED: usize = 3;
 /// not kept.
 ///
 /// # Errors
-/// Nobody agreed.
+/// No one agreed.
 pub fn agree(
     context: &Context,
     chosen: &Chosen,

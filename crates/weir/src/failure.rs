@@ -41,7 +41,7 @@ impl Failure {
         }
     }
 
-    /// What the user is told; nothing if nobody is listening.
+    /// What the user reads; nothing if no one reads it.
     pub fn message(&self) -> Option<String> {
         match self {
             Failure::Work(error) | Failure::Request(error) | Failure::Missing(error) => {

@@ -78,7 +78,7 @@ pub fn header_of(schema: &str, context: &Context, chosen: &Chosen) -> Header {
     }
 }
 
-/// Where the model of a pair is kept: beside the run store.
+/// Where the model of a pair is kept: next to the run store.
 ///
 /// # Errors
 /// There is no home directory and no store was named.

@@ -264,7 +264,7 @@ fn a_store_that_cannot_be_made_is_refused_before_anything_is_measured() {
             (".", ["folder", "--store"]),
         ] {
             let done = place.run(with(verb, ["--store", store])).expect(2);
-            // Work would have told its progress.
+            // Work would have reported its progress.
             assert_eq!(done.err().lines().count(), 1, "{}", done.err());
             done.refuses(2, &words);
         }

@@ -72,7 +72,7 @@ fn every_experiment_names_its_points_and_has_a_figure_for_each() {
         assert_eq!(
             names.len(),
             points.len(),
-            "{experiment}: points that are told apart"
+            "{experiment}: points that are distinguished"
         );
     }
 }

@@ -97,7 +97,7 @@ fn two_files_are_compared_by_cause() {
     near(&difference["components"]["dram"], 32.0);
     near(&difference["components"]["other"], 3.0);
     near(&document["runs"][0]["lost"]["l3"], 10.0);
-    // A lone chase was not counted, so that the bound is not told.
+    // A lone chase was not counted, so that the bound is unknown.
     assert!(document["runs"][0]["bound"].is_null());
 
     let table = place.run(explain);

@@ -114,7 +114,7 @@ fn what_cannot_be_is_refused_before_anything_runs() {
     }
 }
 
-/// CXL-Interplay, Table III, system A: the changes of memory beside memory, row by row.
+/// CXL-Interplay, Table III, system A: the changes of memory with memory, row by row.
 fn published() -> Vec<f64> {
     let rows = weir_model::published::builtin_rows();
     let number = |id: &str| id.strip_prefix("INT-")?.parse::<u32>().ok();
@@ -153,7 +153,7 @@ fn the_papers_matrix_comes_out_without_having_been_told() {
     for change in [ld[0], ld[1], st[0], st[1]] {
         assert!(change.abs() <= 5.0, "{change}");
     }
-    // Two kinds of requests beside three of CXL, and back: storage hurts nobody here.
+    // Two kinds of requests with three of CXL, and back: storage harms no tenant here.
     assert_eq!(with_drive.len(), 12);
     for cell in with_drive {
         let ours = cell["change_pct"].as_f64().unwrap();

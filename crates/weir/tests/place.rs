@@ -92,7 +92,7 @@ fn advice(place: &Place, arguments: &str) -> Value {
 /// A job with an object that the cores wait for, and a larger one that they hardly touch.
 pub const JOB: &str = r#"
 kind = "workload"
-summary = "An index that is walked beside a log that is written"
+summary = "An index that is walked while a log is written"
 source = "a test"
 
 [[phase]]
@@ -643,5 +643,5 @@ fn objects_lose_more_behind_a_switch() {
     assert!(of("log") < 5.0, "a log is written and not waited for");
     place
         .run("place levels --on skx2s --tier dram")
-        .refuses(2, &["no tier beside dram"]);
+        .refuses(2, &["no tier besides dram"]);
 }

@@ -327,7 +327,7 @@ fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
     let transactions = json["transactions"].as_array().unwrap();
     let alone = transactions
         .iter()
-        .find(|one| one["transaction"] == "load, nobody has it");
+        .find(|one| one["transaction"] == "load, no agent has it");
     let latency = alone.unwrap()["latency"].as_f64().unwrap();
     assert!((latency - 214.0).abs() < 1.0, "{latency}");
     for (words, said) in [

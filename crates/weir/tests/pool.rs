@@ -156,7 +156,7 @@ fn a_slice_of_a_qemu_that_dropped_the_connection_is_settled_later() {
     place
         .run("pool add pool --vm vm.qmp --limit 200ms")
         .expect(1);
-    // Nobody knows whether the guest has it.
+    // It is unknown whether the guest has it.
     assert_eq!(stages(&place), "adding free free free");
     let said = place.run("pool recover pool --limit 200ms").expect(1).err();
     assert!(said.contains("slice 0: "), "{said}");
@@ -199,7 +199,7 @@ fn wrong_requests_say_what_to_do() {
             "arguments --memory 1GiB --untouched 40",
             "it needs its unit, such as 40%",
         ),
-        ("arguments --memory 1GiB --pool 1GiB", "leaves none beside"),
+        ("arguments --memory 1GiB --pool 1GiB", "leaves none next to"),
         (
             "start pool --vm b.qmp --memory 8MiB --pool 2MiB -- /no/qemu",
             "cannot start /no/qemu: No such file",

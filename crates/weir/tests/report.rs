@@ -237,7 +237,7 @@ fn every_experiment_has_its_chart_with_axes_in_units_run_and_command() {
         "Distribution of single requests",
         "Latency by working set",
         "Single accesses to flushed lines",
-        "Tail of dram beside readers",
+        "Tail of dram with readers",
         "Bandwidth of dram by threads",
         "Loaded latency of dram",
         "Random blocks on dram",

@@ -1,4 +1,4 @@
-//! Results: whole on standard output, in documents that read back, and nothing else beside them.
+//! Results: whole on standard output, in documents that read back, and nothing else besides them.
 
 use std::fs::OpenOptions;
 use std::path::Path;
@@ -187,7 +187,7 @@ fn results_that_cannot_be_written_are_told() {
         place.run("runs list --format json").json()["runs"][0]["partial"],
         false
     );
-    // And nobody is left to be told of this one.
+    // And no process is left to read this one.
     Done(
         place
             .command("runs show 9")

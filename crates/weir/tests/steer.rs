@@ -390,7 +390,7 @@ fn tiering_that_this_machine_lacks_is_missing_before_anything_is_changed() {
     }
 }
 
-/// What is told at a socket that tells of at least one window; nothing if the process ends instead.
+/// What a socket reports that knows at least one window; nothing if the process ends instead.
 fn answer(socket: &Path, child: &mut std::process::Child) -> Option<String> {
     let patience = Instant::now() + Duration::from_secs(60);
     while Instant::now() < patience {
@@ -406,7 +406,7 @@ fn answer(socket: &Path, child: &mut std::process::Child) -> Option<String> {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    panic!("nobody told how it is");
+    panic!("no line came");
 }
 
 /// A journal of an earlier boot, whose changes are gone: its first line, with its checksum.

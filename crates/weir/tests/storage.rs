@@ -51,7 +51,7 @@ fn matrix<'a>(folder: &'a Path, repeat: &'a str) -> Vec<&'a str> {
     .collect()
 }
 
-/// Processes that were told to use a file of `owner`.
+/// Processes that were asked to use a file of `owner`.
 fn left_behind(owner: u32) -> usize {
     let mark = format!("/proc/{owner}/fd/");
     let all = fs::read_dir("/proc").unwrap().flatten();
@@ -134,7 +134,7 @@ fn every_request_is_timed(place: &Place, document: &Value) {
         assert!(timed + under_way >= requests, "{timed} of {requests}");
         seen += 1;
     }
-    assert!(seen >= 3, "alone twice and beside once");
+    assert!(seen >= 3, "alone twice and together once");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Sweeps from files: the same points as flags, taken up where they stopped, mistakes told at once.
+//! Sweeps from files: the same points as flags, taken up where they stopped, mistakes reported at once.
 
 use crate::common::{Done, Place, signal, with};
 

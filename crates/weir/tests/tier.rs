@@ -119,7 +119,7 @@ fn policies_are_compared_on_drawn_workloads() {
     assert_eq!(other.workloads.len(), 9);
     assert_ne!(other.workloads, one.workloads);
     for (more, code, said) in [
-        ("--policy first-touch", 2, "beside first-touch"),
+        ("--policy first-touch", 2, "besides first-touch"),
         ("--policy tp", 2, "tpp"),
         ("--slow cxl9", 2, "cxl9"),
         ("--count 0", 2, "--count"),

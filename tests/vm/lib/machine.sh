@@ -105,7 +105,7 @@ pmem() { # MIB FROM_MIB
 # Its CXL memory is ordinary memory to the kernel, which puts its own structures there too.
 not_movable() { append+=(vm.online=online); }
 
-# Nobody makes a region of the device.
+# Nothing makes a region of the device.
 no_regions() { append+=(vm.regions=no); }
 
 # The CXL drivers stay unloaded.

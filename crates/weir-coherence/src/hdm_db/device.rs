@@ -96,7 +96,7 @@ impl<const H: usize, const L: usize> Shared<H, L> {
         self.of_filter(state, all);
     }
 
-    /// Where a request waits for an entry of the filter, a line that nobody works on leaves it.
+    /// Where a request waits for an entry of the filter, a line that no request works on leaves it.
     fn of_filter(&self, state: &State<H, L>, all: &mut Vec<(Step, State<H, L>)>) {
         let waits = |line: usize| {
             let home = &state.homes[line];

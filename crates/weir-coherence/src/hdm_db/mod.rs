@@ -26,9 +26,9 @@ weir_model::named! {
         I = "I",
         /// To be read; others may have it.
         S = "S",
-        /// Nobody else has it.
+        /// No other agent has it.
         E = "E",
-        /// Nobody else has it, and memory is older.
+        /// No other agent has it, and memory is older.
         M = "M",
     }
 }
@@ -295,7 +295,7 @@ impl<const H: usize, const L: usize> State<H, L> {
         self.homes.iter().filter(used).count()
     }
 
-    /// Nothing is on its way, and nobody waits.
+    /// Nothing is on its way, and nothing waits.
     pub fn rests(&self) -> bool {
         let quiet = |cell: &Cell| cell.ask.is_none() && cell.snoop.is_none() && cell.is_silent();
         self.cells.iter().flatten().all(quiet) && self.homes.iter().all(|home| home.busy.is_none())

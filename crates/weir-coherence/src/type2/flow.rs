@@ -96,7 +96,7 @@ impl Type2 {
         });
     }
 
-    /// The host has a line of its own memory that nobody else writes.
+    /// The host has a line of its own memory that no other agent writes.
     fn host_fills(&self, s: &mut State, store: bool) {
         if s.host == Cache::I {
             s.host_fresh = s.memory_fresh;

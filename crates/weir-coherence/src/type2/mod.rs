@@ -227,7 +227,7 @@ impl State {
         self.kind == Kind::Device && self.meta == Meta::I
     }
 
-    /// Nothing is on its way, and nobody waits.
+    /// Nothing is on its way, and nothing waits.
     pub fn rests(&self) -> bool {
         self.host_ask.is_none() && self.device_ask.is_none() && self.home.is_none() && self.silent()
     }

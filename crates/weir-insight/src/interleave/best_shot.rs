@@ -12,12 +12,12 @@
 //! ```
 //!
 //! `s` is the share of cycles stalled, and `Q(q, u0)` the latency that the run met over the unloaded one, as
-//! it tells workloads that wait for bandwidth. `B` is what the run drew, `u0` that beside what local memory
+//! it tells workloads that wait for bandwidth. `B` is what the run drew, `u0` that with what local memory
 //! gives, and `C` what the slower tier gives, both to streams that write as many lines back. Traffic and
 //! latency together give the load a `q` of its own: lines that follow each other through open rows wait
 //! less than others where memory is as full. `Q` has the form of a queue with one server (Pollaczek and
 //! Khinchine), with its factor left open for either tier. An out-of-order core hides some of every latency,
-//! and a longer one is exposed whole: `e` is what a cycle more counts beside one of those that were stalled.
+//! and a longer one is exposed whole: `e` is what a cycle more counts against one of those that were stalled.
 //! The run time stands on both sides: what runs faster presses harder. The right side falls as it grows, so
 //! that there is one solution.
 
@@ -136,7 +136,7 @@ impl Aim {
 /// known.
 const FULLEST: f64 = 0.95;
 
-/// Nobody moves pages for a smaller gain.
+/// No one moves pages for a smaller gain.
 const NEXT_TO_NOTHING: f64 = 0.0025;
 
 /// The weights at which it runs fastest, in rounds of so many pages, and the gain there. Rounds are not

@@ -11,7 +11,7 @@
 
 use super::Weights;
 
-/// What the tuner is told.
+/// What the tuner is given.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Settings {
     /// Pages that stay local in each round.

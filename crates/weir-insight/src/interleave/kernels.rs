@@ -119,7 +119,7 @@ pub fn is_possible(fit: &InterleaveFit) -> bool {
         && fit.error.relative >= 0.0
 }
 
-/// Where a kernel takes this many times as long, nobody is advised to go, and nothing is fitted.
+/// Where a kernel takes this many times as long, moving is not advised, and nothing is fitted.
 const FAR_GONE: f64 = 1.2;
 
 /// Sum of squared logarithms of found over measured run times.

@@ -22,7 +22,7 @@ pub struct PlaceAdvice {
     pub free: Option<Bytes>,
     /// Its objects, those first that are worth moving most.
     pub objects: Vec<ObjectAdvice>,
-    /// The placement that is advised, and others beside it.
+    /// The placement that is advised, and others.
     pub placings: Vec<Placing>,
     /// Sets of whole objects of which none frees more for less.
     pub curve: Vec<Tradeoff>,

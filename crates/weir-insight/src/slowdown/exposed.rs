@@ -8,7 +8,7 @@
 //! alike, as far as the window is spent before the data is there (`exposed`).
 //!
 //! Where misses are under way together, the core comes to wait for the oldest of them alone: of a hidden
-//! cycle beside MLP misses 1 / MLP counts. And cycles beside another miss are not all the memory's, as one
+//! cycle during MLP misses 1 / MLP counts. And cycles during another miss are not all the memory's, as one
 //! miss walks the page tables while another is under way (`beside`).
 //!
 //! Everything is counted: CYCLE_ACTIVITY.CYCLES_L3_MISS less CYCLE_ACTIVITY.STALLS_L3_MISS is what is
@@ -64,7 +64,7 @@ impl Misses {
         self.hidden / self.mlp
     }
 
-    /// Share of misses that are beside another.
+    /// Share of misses that wait during another.
     fn overlapped(&self) -> f64 {
         1.0 - 1.0 / self.mlp
     }
@@ -80,7 +80,7 @@ impl Misses {
 ///
 /// `lost (1 + beside overlapped) = growth stalled + growth exposed oldest` is linear in `growth`, in
 /// `growth exposed` and in `beside`. A constant that chases do not tell, or that cannot be, is left out: no
-/// hidden cycle exposes more than a stalled one does, and none beside another miss costs more for that.
+/// hidden cycle exposes more than a stalled one does, and none during another miss costs more for that.
 pub fn fit(chases: &[(Misses, f64)]) -> Option<Exposed> {
     let beside = |m: &Misses, lost: f64| -lost * m.overlapped();
     let full = solve(chases, |m, lost| [m.stalled, m.oldest(), beside(m, lost)])

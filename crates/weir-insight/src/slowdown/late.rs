@@ -7,7 +7,7 @@
 //! nothing. So here the cycles themselves are looked at. A line that was asked for *d* cycles before it is
 //! needed is waited for *L - d* cycles. With a longer latency *L* each cycle of waiting grows, and the
 //! core, which has spent its window on the shorter wait, stands still for what is added: stalled cycles and
-//! hidden ones grow alike, as they do beside a miss ([`super::exposed`]).
+//! hidden ones grow alike, as they do during a miss ([`super::exposed`]).
 //!
 //! Such a wait is counted as a miss of L1 or of L2, and not of the last-level cache, by where the line is on its
 //! way to (most at L2 on Skylake, at the last-level cache since Sapphire Rapids, SupMario §4.4), and so is a load
@@ -15,8 +15,8 @@
 //! their line under way, at most one for each prefetch, and L2_HIT and L3_HIT found it in the cache. Prefetches
 //! that hit the last-level cache are not slowed either.
 //!
-//! Cycles beside a miss are the miss's, whoever else waits. The slower tier makes those cycles more: in a run
-//! that is longer by `S_DRAM`, all of it beside misses, a wait that falls anywhere falls beside one more
+//! Cycles during a miss are the miss's, whoever else waits. The slower tier makes those cycles more: in a run
+//! that is longer by `S_DRAM`, all of it during misses, a wait that falls anywhere falls during one more
 //! often, and counts as the caches' by 1 / (1 + `S_DRAM`) of its length.
 //!
 //! What it does not know: lines that come just in time on local memory, and too late on the other. No
@@ -53,7 +53,7 @@ impl Waits {
     /// Reads them from the counters that the processor family has.
     ///
     /// # Errors
-    /// The counters that are missing beside those of the published model, each with its reason.
+    /// The counters that are missing besides those of the published model, each with its reason.
     pub fn of(run: &Run<'_>, form: PrefetchForm) -> Result<Self, Vec<(Counter, String)>> {
         let read = [
             CYCLES[0],
@@ -94,7 +94,7 @@ impl Waits {
     }
 
     /// Cycles that the caches cost more on the other memory, where DRAM costs `dram` more; less than none
-    /// where more waits fall beside misses than grow.
+    /// where more waits fall during misses than grow.
     pub fn lost(&self, c: &Late, dram: f64) -> f64 {
         (self.stalled + self.grown(c)) / (1.0 + dram.max(0.0)) - self.stalled
     }
@@ -110,7 +110,7 @@ fn late(run: &Run<'_>, form: PrefetchForm) -> Option<f64> {
     Some(share * prefetch::from_memory(run, form)?)
 }
 
-/// The constants that come closest to what lists lost to the caches (`lost`) beside DRAM; `None` if they
+/// The constants that come closest to what lists lost to the caches (`lost`) besides DRAM; `None` if they
 /// lost nothing that tells.
 ///
 /// What waits grew by is linear in `growth` and in `growth exposed`. As with chases, an `exposed` that lists

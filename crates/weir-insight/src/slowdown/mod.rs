@@ -7,7 +7,7 @@
 //! that no constant has seen. [`rejected`] has the predictors that the paper weighs and rejects.
 //!
 //! [`exposed`] is a DRAM component that also knows the cycles that local memory hides, [`late`] a cache
-//! component that does. They take the place of the published ones where their counters are; both are told.
+//! component that does. They take the place of the published ones where their counters are; both are reported.
 //!
 //! The model is one of latency. It says so where a workload waits for bandwidth, and is not to be
 //! believed there.

@@ -52,7 +52,7 @@ pub struct Explain {
     #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "pid"],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// A stream or a workload that runs beside it, as TIER:OP or TIER:PROGRAM: compared with alone; a command
+    /// A stream or a workload that runs with it, as TIER:OP or TIER:PROGRAM: compared with alone; a command
     /// of this host takes a stream.
     #[arg(long, value_name = "TENANT", conflicts_with_all = ["counters", "pid", "no_prefetch", "interval"])]
     pub beside: Option<CoRunners>,
@@ -65,13 +65,13 @@ pub struct Explain {
     /// The description of the workload.
     #[arg(skip)]
     pub described: Option<Workload>,
-    /// What runs beside it.
+    /// What runs with it.
     #[arg(skip)]
     pub aggressor: Option<Party>,
 }
 
 impl Explain {
-    /// The workload as a tenant on each of these tiers, alone and beside another.
+    /// The workload as a tenant on each of these tiers, alone and with another.
     fn pairs(
         &self,
         lab: &Lab<'_>,
@@ -98,7 +98,7 @@ impl Explain {
         .counted(lab)
     }
 
-    /// The workload on one tier, alone and beside another tenant.
+    /// The workload on one tier, alone and with another tenant.
     fn beside(
         &self,
         lab: &Lab<'_>,
@@ -131,7 +131,7 @@ impl Explain {
     }
 }
 
-/// What a lone chase takes on a tier, where it can be told.
+/// What a lone chase takes on a tier, where it can be determined.
 fn lone_chase(
     lab: &Lab<'_>,
     tier: &TierName,
@@ -334,7 +334,7 @@ impl Explained {
         }
     }
 
-    /// Whether a run has another tenant beside it.
+    /// Whether a run has another tenant with it.
     fn has_neighbour(&self) -> bool {
         self.runs.iter().any(|run| run.beside.is_some())
     }
@@ -477,7 +477,7 @@ impl Outcome for Explained {
         let mut all = Vec::new();
         if let (Some(difference), Some(run)) = (&self.difference, self.runs.last()) {
             let on = run.tier.as_ref().map(|tier| format!(" on {tier}"));
-            let beside = run.beside.as_ref().map(|other| format!(" beside {other}"));
+            let beside = run.beside.as_ref().map(|other| format!(" with {other}"));
             let about = [Some(run.workload.clone()), on, beside];
             let about: String = about.into_iter().flatten().collect();
             let p99 = |run: &ExplainedRun| served(run)?.p99.map(|p99| figure(us(p99)));

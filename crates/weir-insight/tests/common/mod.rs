@@ -51,7 +51,7 @@ impl Simulated {
 /// Many, so that whole numbers say nothing of their own.
 pub const CYCLES: f64 = 1e13;
 
-/// Chases of several overlaps, some of which work between hops: share of cycles stalled beside misses,
+/// Chases of several overlaps, some of which work between hops: share of cycles stalled during misses,
 /// amortised latency, share of cycles in which something is executed meanwhile.
 pub const CHASES: [(f64, f64, f64); 5] = [
     (0.9, 300.0, 0.0),

@@ -34,7 +34,7 @@ pub struct Change {
     pub header: Line,
     /// Levels below the root.
     pub depth: usize,
-    /// Lines that were written beside the header.
+    /// Lines that were written besides the header.
     pub written: Vec<Line>,
 }
 

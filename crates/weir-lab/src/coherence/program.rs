@@ -437,7 +437,7 @@ mod tests {
             let counted = used(structure, 8, 0.05);
             counted.all().invalidations as f64 / counted.operations as f64
         });
-        // False sharing: nobody else takes the locks of a host, but their lines are not its own.
+        // False sharing: no other host takes the locks of a host, but their lines are not its own.
         assert!(own > 0.5 && partitions == 0.0, "{own} {partitions}");
         assert!(tree > table, "an insertion moves entries: {tree} {table}");
         // Readers that count themselves write each level twice.

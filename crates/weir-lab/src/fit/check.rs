@@ -1,4 +1,4 @@
-//! Measured points beside those of the model.
+//! Measured points next to those of the model.
 
 use weir_model::access::{Dataflow, Pattern};
 use weir_model::published::measured::Traffic;

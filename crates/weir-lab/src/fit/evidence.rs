@@ -27,7 +27,7 @@ pub struct Evidence {
     pub left_out: Vec<String>,
 }
 
-/// Latency of a chase on a tier beside so many threads of one traffic there.
+/// Latency of a chase on a tier with so many threads of one traffic there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedCurve {
     /// The tier.
@@ -193,7 +193,7 @@ impl Evidence {
     }
 }
 
-/// What the threads beside a chase did, where it is one of the mixes of `bench loaded`.
+/// What the threads with a chase did, where it is one of the mixes of `bench loaded`.
 fn traffic_of(beside: &Beside) -> Option<Traffic> {
     let plain = beside.pattern == Pattern::Sequential.name()
         && beside

@@ -1,4 +1,4 @@
-//! What a fit finds: parameters with their origin, points beside the model's, and the files.
+//! What a fit finds: parameters with their origin, points next to the model's, and the files.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -93,7 +93,7 @@ pub struct ComparedPoint {
     pub part: Part,
     /// Traffic of the loading threads, as measured, in GB/s.
     pub gbps: GbPerSec,
-    /// Mean latency of the chase beside them, as measured.
+    /// Mean latency of the chase with them, as measured.
     pub mean_ns: Nanos,
     /// The model's traffic.
     pub model_gbps: GbPerSec,

@@ -327,7 +327,7 @@ fn bandwidth(experiment: &str, load: Load, traffic: GbPerSec) -> Point {
     point
 }
 
-/// The latency of a chase beside a traffic on the same tier.
+/// The latency of a chase with a traffic on the same tier.
 fn loaded(load: Load, pause: Nanos, ns: f64, traffic: GbPerSec) -> Point {
     let factor = load.traffic_factor();
     let spec = PointSpec::alone("loaded", chase(&load.tier)).beside(load.pausing(pause));

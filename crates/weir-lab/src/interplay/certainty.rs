@@ -85,7 +85,7 @@ fn classes((low, high): (f64, f64)) -> impl Iterator<Item = ChangeClass> {
         .filter(move |class| reached.contains(class))
 }
 
-/// The places of points of a pair: the victim alone and beside.
+/// The places of points of a pair: the victim alone and together.
 type Places = Vec<(usize, usize)>;
 
 /// Repeats the points of a pair until its class is certain.
@@ -132,7 +132,7 @@ fn is_alone(solo: &Point, corun: &Point) -> bool {
     alone && tier_op(solo) == tier_op(corun)
 }
 
-/// The points that leave the class of a pair open, whose places alone and beside are given.
+/// The points that leave the class of a pair open, whose places alone and together are given.
 fn open(so_far: &[(&PointSpec, Vec<f64>)], places: &[(usize, usize)]) -> Vec<usize> {
     let means = |at: usize| so_far.get(at).map(|(_, means)| means.as_slice());
     let known: Vec<((usize, usize), Change)> = (places.iter())

@@ -16,7 +16,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// From the victim alone to the victim beside another; `None` where either has no figure.
+    /// From the victim alone to the victim with another; `None` where either has no figure.
     pub fn of(solo: Measured<'_>, corun: Measured<'_>) -> Option<Self> {
         let (a, b) = (solo.point.gbps?.get(), corun.point.gbps?.get());
         let means = |seen: Measured<'_>| steadiness::means(seen.record);
@@ -24,7 +24,7 @@ impl Change {
         Self::of_repetitions(&means(solo), &means(corun)).or_else(|| Self::of_windows((a, b), half))
     }
 
-    /// From the means of repetitions alone and beside, two at least of either.
+    /// From the means of repetitions alone and together, two at least of either.
     ///
     /// Each repetition with an aggressor is divided by the one without it of the same round. In one round a
     /// model places the tenant's memory at the same addresses, and a real machine is in the same state, so

@@ -62,10 +62,10 @@ fn meant(text: &str) -> Option<String> {
     did_you_mean(&closest(name, described.chain(hosted)))
 }
 
-/// Every victim that these names stand for beside every aggressor, each pair once. No names mean every
+/// Every victim that these names stand for with every aggressor, each pair once. No names mean every
 /// tier's usual tenants.
 ///
-/// Where either side is left open, tenants of one tier are not set beside each other, unless there is
+/// Where either side is left open, tenants of one tier are not combined, unless there is
 /// one tier only: that they share it is no news.
 ///
 /// # Errors

@@ -31,9 +31,9 @@ pub struct Matrix {
     pub cells: Vec<Cell>,
     /// Every pair of thread counts behind the cells.
     pub surface: Vec<SurfacePoint>,
-    /// What timed accesses take alone and beside each aggressor.
+    /// What timed accesses take alone and with each aggressor.
     pub latencies: Vec<TimedPoint>,
-    /// Every figure that was taken, alone and beside.
+    /// Every figure that was taken, alone and together.
     pub points: Vec<Point>,
 }
 
@@ -298,7 +298,7 @@ impl<'a> Book<'a> {
     }
 }
 
-/// What accesses take alone and beside, where both are timed.
+/// What accesses take alone and together, where both are timed.
 fn latency(solo: &Point, corun: &Point) -> Option<CellLatency> {
     let (solo, corun) = (solo.ns?, corun.ns?);
     Some(CellLatency {

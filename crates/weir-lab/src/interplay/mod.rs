@@ -1,18 +1,18 @@
 //! Experiment `interplay`: who hurts whom when tenants share a socket, by how much, and where in the
 //! processor (CXL-Interplay, DAC 2025, §III; MIKU, arXiv 2503.17864, §4).
 //!
-//! Every *victim* is measured alone and beside every *aggressor*, on disjoint cores, over pairs of
-//! thread counts; a chase in the victim's tier is timed alone and beside the aggressor, for that is
+//! Every *victim* is measured alone and with every *aggressor*, on disjoint cores, over pairs of
+//! thread counts; a chase in the victim's tier is timed alone and with the aggressor, for that is
 //! what services feel. All of these are ordinary points, so that they repeat, resume and are kept
 //! like any other.
 //!
 //! | step | from | to |
 //! |---|---|---|
 //! | [`plan`] | topology and options | points |
-//! | `change` | the victim alone and beside | how far it moved, and how sure that is |
+//! | `change` | the victim alone and together | how far it moved, and how sure that is |
 //! | `certainty` | changes over thread counts | the classes that a cell may be in, and what to measure again |
 //! | [`matrix`] | points and their records | cells, and the surface of thread counts behind them |
-//! | `side_by_side` | counters alone and beside | ratios (the paper's Table IV), and where requests wait |
+//! | `side_by_side` | counters alone and together | ratios (the paper's Table IV), and where requests wait |
 //! | `reason` | ratios | a cause in words, with its evidence |
 
 mod certainty;
@@ -61,7 +61,7 @@ const FOR_P99: u64 = 6_000;
 /// What to leave out of the whole matrix, or to put in its place.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Options {
-    /// Victims and aggressors; empty means every tier's usual tenants beside those of the others.
+    /// Victims and aggressors; empty means every tier's usual tenants with those of the others.
     pub pairs: Vec<(TierOp, TierOp)>,
     /// Threads of either side; empty means 1, 4, 8 and 16, as far as half of the cores go.
     pub threads: Vec<u32>,
@@ -149,7 +149,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
     Ok(points.specs)
 }
 
-/// Refuses storage beside tenants on the other socket, which no machine has yet.
+/// Refuses storage with tenants on the other socket, which no machine has yet.
 fn check_sockets(pairs: &[(TierOp, TierOp)]) -> Result<(), LabError> {
     let mixed = |(victim, aggressor): &&(TierOp, TierOp)| {
         let both = [victim, aggressor];
@@ -161,7 +161,7 @@ fn check_sockets(pairs: &[(TierOp, TierOp)]) -> Result<(), LabError> {
     match pairs.iter().find(mixed) {
         None => Ok(()),
         Some((victim, aggressor)) => Err(LabError::Nothing(format!(
-            "`{victim}` beside `{aggressor}` cannot be: storage devices hang on socket 0 of the first host, and beside \
+            "`{victim}` with `{aggressor}` cannot be: storage devices are attached to socket 0 of the first host, and with \
              tenants on others they are not modelled"
         ))),
     }

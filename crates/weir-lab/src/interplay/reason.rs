@@ -1,4 +1,4 @@
-//! Reverse reasoning: from what counters did, alone and beside, to where the change comes from
+//! Reverse reasoning: from what counters did, alone and together, to where the change comes from
 //! (CXL-Interplay §III-D). Every rule is in this file; each looks at evidence and at nothing else.
 //!
 //! A victim's requests pass core, ingress queue (IRQ), Table of Requests (ToR), tier. What got longer
@@ -200,7 +200,7 @@ fn storage_path(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     })
 }
 
-/// One quantity alone and beside.
+/// One quantity alone and together.
 #[derive(Debug, Clone, Copy)]
 struct Pair {
     solo: f64,

@@ -1,4 +1,4 @@
-//! Counters alone and beside: every ratio, as the paper's Table IV has them, and where requests wait.
+//! Counters alone and together: every ratio, as the paper's Table IV has them, and where requests wait.
 //!
 //! Counters of the uncore belong to all tenants together. Those of the cores are each tenant's own, so
 //! that what the victim's requests take is the victim's and no mean over both.
@@ -197,7 +197,7 @@ pub fn ratios(solo: &RunCounters<'_>, corun: &RunCounters<'_>) -> Vec<Ratio> {
         unit: unit.into(),
     };
     let derived = DERIVED.iter().filter_map(|(name, unit, of)| {
-        // What nobody asked for has no mean time, and is nothing all the same.
+        // What was not asked for has no mean time, and is nothing all the same.
         let (before, after) = (of(solo), of(corun));
         if before.is_err() && after.is_err() {
             return None;

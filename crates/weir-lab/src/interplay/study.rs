@@ -22,7 +22,7 @@ pub struct Interplay {
     /// Whose bandwidth is watched [default: every tier's usual tenants].
     #[arg(long, value_delimiter = ',', value_name = "TENANT")]
     pub victims: Vec<CoRunners>,
-    /// Who runs beside them [default: every tier's usual tenants].
+    /// Who runs with them [default: every tier's usual tenants].
     #[arg(long, value_delimiter = ',', value_name = "TENANT")]
     pub aggressors: Vec<CoRunners>,
     /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
@@ -174,11 +174,11 @@ impl Outcome for Matrix {
         let mut changed: Vec<&Cell> = cells.iter().filter(|cell| !is_as_alone(cell)).collect();
         changed.sort_by(|a, b| change(a).total_cmp(&change(b)));
         for cell in changed {
-            let pair = format!("{} beside {}", cell.victim, cell.aggressor);
+            let pair = format!("{} with {}", cell.victim, cell.aggressor);
             all.push(note(pair, sentence(cell)));
         }
         let names: Vec<String> = (cells.iter().filter(is_as_alone))
-            .map(|c| format!("{} beside {}", c.victim, c.aggressor))
+            .map(|c| format!("{} with {}", c.victim, c.aggressor))
             .collect();
         if !names.is_empty() {
             all.push(note("unharmed".into(), names.join(", ")));
@@ -340,7 +340,7 @@ fn lead(cells: &[Cell]) -> Option<String> {
         }
         None => format!("of {certain} pairs, none loses more than 5 %"),
         Some(worst) => format!(
-            "{} loses most, {:.1} % beside {}; {} of {certain} pairs lose more than 5 %",
+            "{} loses most, {:.1} % with {}; {} of {certain} pairs lose more than 5 %",
             worst.victim,
             -change(worst),
             worst.aggressor,

@@ -300,7 +300,7 @@ fn stream(topology: &Topology, tier: &TierName, threads: u32) -> Result<Load, La
     Ok(Load::new(tier, Op::Ld, Pattern::Sequential, threads, set))
 }
 
-/// What a load read, and the one beside it.
+/// What a load read, and the one with it.
 fn gbps(done: &Finished) -> Result<(GbPerSec, GbPerSec), LabError> {
     let point = &done.point;
     let beside = point.beside.as_ref().and_then(|beside| beside.gbps);

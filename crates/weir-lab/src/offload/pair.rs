@@ -13,7 +13,7 @@ pub struct Pair {
     pub far: u32,
     /// What the local threads read alone.
     pub alone_gbps: GbPerSec,
-    /// What they read beside the others.
+    /// What they read with the others.
     pub local_gbps: GbPerSec,
     /// What the others read.
     pub far_gbps: GbPerSec,
@@ -27,13 +27,13 @@ pub struct Pair {
 /// How threads of a core that two of them share go on, and what a byte costs each of them there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SharedCore {
-    /// What one local thread reads while nobody else runs: the processor's part of its time.
+    /// What one local thread reads while nothing else runs: the processor's part of its time.
     pub alone_gbps: GbPerSec,
 }
 
 impl Pair {
     /// Threads whose far data a network card writes into local memory, while they poll for that: so many local ones
-    /// beside so many others, on a machine of `cores` cores.
+    /// with so many others, on a machine of `cores` cores.
     ///
     /// A thread that polls has its core for the whole time of its transfer, of which each of `far` threads gets its part
     /// of the link. It adds up one piece while the next is under way, so that the longer of the two is its time.
@@ -145,7 +145,7 @@ mod tests {
             let gained = |share: f64| 1.0 + share * f64::from(far) / f64::from(local);
             prop_assert!((at(level) - gained(level)).abs() < 1e-6);
             prop_assert!(at(2.0 * level + 0.01) < gained(2.0 * level + 0.01));
-            // Polling takes at least the core from nobody that it does not share.
+            // Polling takes at least no core that it does not share.
             let more = Pair::over_link((local, far, cores + far), GbPerSec(near), core, GbPerSec(link));
             prop_assert!(more.system_sharing(share, Some(core)) >= sharing - 1e-9);
         }

@@ -169,7 +169,7 @@ pub fn gbps(done: &Finished) -> Result<f64, String> {
     figure.ok_or_else(|| no_figure(done, "no bandwidth"))
 }
 
-/// Bandwidth of what runs beside, in GB/s.
+/// Bandwidth of what runs with it, in GB/s.
 pub fn gbps_beside(done: &Finished) -> Result<f64, String> {
     let beside = done.point.beside.as_ref().and_then(|beside| beside.gbps);
     beside

@@ -94,7 +94,7 @@ struct Measured {
     /// Bytes that the slower tier was read for, of each byte of a column that was read there by loads.
     direct_far: Option<f64>,
     rates: Rates,
-    /// The same of each byte that was copied beside the workers.
+    /// The same of each byte that was copied with the workers.
     copied_far: Option<f64>,
 }
 
@@ -293,7 +293,7 @@ impl Stage {
             copier_alone,
         }
         .run();
-        // Beside workers the copier reads as much for each byte whatever they execute.
+        // With workers the copier reads as much for each byte whatever they execute.
         let beside = columns.last().and_then(|(_, of)| of.copied_far);
         let far = far_alone.zip(beside);
         let far = far.map(|(alone, beside)| course.copied[0] * alone + course.copied[1] * beside);

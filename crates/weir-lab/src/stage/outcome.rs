@@ -61,9 +61,9 @@ pub struct StagedPart {
     pub direct_gbps: GbPerSec,
     /// With its column near.
     pub near_gbps: GbPerSec,
-    /// The same beside the copier.
+    /// The same with the copier.
     pub beside_gbps: GbPerSec,
-    /// What the copier moves beside it.
+    /// What the copier moves with it.
     pub copier_gbps: GbPerSec,
 }
 

@@ -1,4 +1,4 @@
-//! When workers and a copier are busy, from the rates at which each goes alone and beside the other.
+//! When workers and a copier are busy, from the rates at which each goes alone and with the other.
 
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
@@ -7,9 +7,9 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 pub struct Rates {
     /// The workers, while nothing is copied.
     pub alone: GbPerSec,
-    /// The workers beside the copier.
+    /// The workers with the copier.
     pub beside: GbPerSec,
-    /// The copier beside the workers.
+    /// The copier with the workers.
     pub copier: GbPerSec,
 }
 
@@ -31,7 +31,7 @@ pub struct Course {
     pub time: Nanos,
     /// Of that, while the workers waited for the copier.
     pub waited: Nanos,
-    /// Bytes that were copied while the workers waited, and beside them.
+    /// Bytes that were copied while the workers waited, and with them.
     pub copied: [f64; 2],
 }
 
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn a_copier_that_is_fast_enough_is_waited_for_once() {
         let query = [(Bytes(1000), rates(10.0, 0.5, 5.0))];
-        // 200 bytes at 10 a nanosecond alone; then 100 beside each query but the last, in 20 ns of its
+        // 200 bytes at 10 a nanosecond alone; then 100 with each query but the last, in 20 ns of its
         // 110: 20 at half speed have done 100 bytes, and 900 take 90.
         let copies = [Bytes(200), Bytes(100), Bytes(100)];
         let plan = Plan {

@@ -41,7 +41,7 @@ const SAME_SHARE: f64 = 0.005;
 /// A logged curve is shown with at most so many of its points.
 const MOST_LOGGED: usize = 60;
 
-/// What the threads beside the chase draw.
+/// What the threads with the chase draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Mix {
     /// Loads only.
@@ -246,7 +246,7 @@ pub struct Loaded {
     /// Mixes: reads, 3:1, 1:1, 2:1nt, nt_writes, ... [default: six].
     #[arg(long = "mix", value_delimiter = ',', value_name = "MIX")]
     pub mixes: Vec<Mix>,
-    /// Threads that load, beside the one that is timed [default: all others].
+    /// Threads that load, with the one that is timed [default: all others].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub threads: Vec<Threads>,
     /// The host whose threads load, on a model of several [default: that of the one that is timed].
@@ -528,11 +528,11 @@ fn verdict(
         Severity::Note,
         format!("{tier} under load"),
         format!(
-            "latency beside {threads} thread{}, {:.0} % reads{}{how}, {bends}; {at_peak:.0} ns there",
+            "latency with {threads} thread{}, {:.0} % reads{}{how}, {bends}; {at_peak:.0} ns there",
             if threads == 1 { "" } else { "s" },
             read_share * 100.0,
             match op.is_posted() && read_share > 0.0 {
-                true => " beside non-temporal stores",
+                true => " with non-temporal stores",
                 false => "",
             }
         ),

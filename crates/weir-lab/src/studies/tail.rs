@@ -1,5 +1,5 @@
 //! `weir bench tail`: the latency of every single request, to the far end of the distribution,
-//! alone and beside others (MIO, in SupMario, *Dissecting CXL Memory Performance at Scale: Analysis,
+//! alone and with others (MIO, in SupMario, *Dissecting CXL Memory Performance at Scale: Analysis,
 //! Modeling, and Optimization*).
 //!
 //! A thread chases pointers within the reach of the TLB, prefetchers off, and each hop is timed by
@@ -48,7 +48,7 @@ impl FromStr for CoRunners {
     }
 }
 
-/// Threads beside the timed one, as far as there are cores, and in a quick run.
+/// Threads with the timed one, as far as there are cores, and in a quick run.
 const BESIDE: [u32; 6] = [1, 2, 4, 8, 16, 32];
 const QUICK_BESIDE: [u32; 3] = [1, 4, 16];
 /// Ten requests beyond p99.999, and twice that.
@@ -73,7 +73,7 @@ pub struct Tail {
     /// What runs beside: chasers, readers, writers [default: each].
     #[arg(long = "beside", value_delimiter = ',', value_name = "KIND")]
     pub co_runners: Vec<CoRunners>,
-    /// Threads beside the one that is timed [default: powers of two to 32].
+    /// Threads with the one that is timed [default: powers of two to 32].
     #[arg(long, value_delimiter = ',', value_name = "N")]
     pub threads: Vec<Threads>,
     /// Give the timed loads the hint that no internal task of the device may delay them (CXL-SSD; a model of a device
@@ -298,11 +298,11 @@ fn tails(points: &[Point], tier: &TierName) -> Option<Verdict> {
     if let Some((highest, point)) = worst {
         text += &match highest > alone * GROWN {
             true => format!(
-                "; p99.9 grows with load, from {alone:.0} ns alone to {highest:.0} ns beside {}",
+                "; p99.9 grows with load, from {alone:.0} ns alone to {highest:.0} ns with {}",
                 beside(point)
             ),
             false => format!(
-                "; p99.9 does not grow with load: {alone:.0} ns alone, {highest:.0} ns at most beside others"
+                "; p99.9 does not grow with load: {alone:.0} ns alone, {highest:.0} ns at most with others"
             ),
         };
     }

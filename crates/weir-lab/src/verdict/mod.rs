@@ -140,7 +140,7 @@ pub fn name(point: &Point) -> String {
     }
     if let Some(beside) = &point.beside {
         let (n, op, pause) = (beside.threads, beside.op, beside.pause_ns.get());
-        text += &format!(", beside {n} {op} thread{}", plural(n));
+        text += &format!(", with {n} {op} thread{}", plural(n));
         if pause > 0.0 {
             text += &match beside.arrivals {
                 Arrivals::Closed => format!(" that pause {pause:.0} ns"),

@@ -1,6 +1,6 @@
 //! A machine of formulas: two tiers whose every figure is known in advance, with noise drawn from
 //! the seed that the machine was opened with. A tenant that is timed waits the longer the more the
-//! one beside it draws.
+//! one with it draws.
 #![allow(dead_code)]
 
 use std::sync::Arc;
@@ -42,7 +42,7 @@ pub struct Toy {
     pub cxl_leaves_during: usize,
     /// Opened so far.
     pub opened: Arc<AtomicUsize>,
-    /// The share that a tenant loses beside another, and how far that is off to either side: by the seed, or in turn.
+    /// The share that a tenant loses with another, and how far that is off to either side: by the seed, or in turn.
     pub loss: f64,
     pub loss_sways: f64,
     pub turns: Option<Arc<AtomicUsize>>,
@@ -161,7 +161,7 @@ struct ToyMachine {
 }
 
 impl ToyMachine {
-    /// What a tenant beside another keeps of its bandwidth.
+    /// What a tenant with another keeps of its bandwidth.
     fn kept(&self) -> f64 {
         let sways = if self.up {
             self.toy.loss_sways

@@ -153,7 +153,7 @@ impl Task {
         });
         let said = thread::spawn(move || {
             let mut text = String::new();
-            // What it says is only told if it fails.
+            // What it says is only reported if it fails.
             let _ = err.map(|err| err.take(1 << 20).read_to_string(&mut text));
             text
         });

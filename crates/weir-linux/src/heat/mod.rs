@@ -38,7 +38,7 @@ pub use damon::Regions;
 pub use of_objects::{ObjectHeat, Special, of_objects, special};
 pub use written::{clear_written, sees_written, written};
 
-/// Parts of an address space that are told apart, about: more take time in each interval.
+/// Parts of an address space that are distinguished, about: more take time in each interval.
 const GRANULES: u64 = 1 << 16;
 /// More processes than this are not watched at once: DAMON has a kernel thread for each.
 const MOST_PROCESSES: usize = 16;
@@ -176,7 +176,7 @@ impl Watch {
         }
     }
 
-    /// The least part of an address space that is told apart.
+    /// The least part of an address space that is distinguished.
     pub fn granule(&self) -> Bytes {
         self.granule
     }

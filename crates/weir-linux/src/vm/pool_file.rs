@@ -32,7 +32,7 @@ impl PoolFile {
         let file = options.read(true).write(true).create_new(true).open(path)?;
         let made = file.set_len(bytes).and_then(|()| Self::of(file, path));
         if made.is_err() {
-            // A file of the wrong size helps nobody.
+            // A file of the wrong size is of no use.
             let _ = fs::remove_file(path);
         }
         made

@@ -21,7 +21,7 @@ const MOST_EVENTS: usize = 1024;
 /// Why a QEMU did not do something. Each names its socket.
 #[derive(Debug, thiserror::Error)]
 pub enum QmpError {
-    /// Nobody listens, or this user may not connect.
+    /// No process listens, or this user may not connect.
     #[error(
         "cannot connect to {socket}: {cause}; name the socket of a running QEMU, started with \
          -qmp unix:{socket},server=on,wait=off"
@@ -111,7 +111,7 @@ impl Qmp {
     /// Connects, and waits for each answer no longer than `limit`.
     ///
     /// # Errors
-    /// Nobody listens, or it is not QEMU, or QEMU does not answer.
+    /// No process listens, or it is not QEMU, or QEMU does not answer.
     pub fn connect(socket: &Path, limit: Duration) -> Result<Self, QmpError> {
         let name = socket.display().to_string();
         let stream = connect(socket, limit).map_err(|cause| match cause.kind() {
@@ -181,7 +181,7 @@ impl Qmp {
             if self.keep(&message) {
                 continue;
             }
-            // The answer to a command for which nobody waited any longer.
+            // The answer to a command for which nothing waited any longer.
             if message.get("id").is_some_and(|found| *found != json!(id)) {
                 continue;
             }

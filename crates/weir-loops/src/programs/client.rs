@@ -369,7 +369,7 @@ impl Client {
             used += bytes;
             let Some(request) = self.connections[at].under_way.pop_front() else {
                 return Err(Trouble::Failed(
-                    "the server answers what nobody asked".into(),
+                    "the server answers what was not asked".into(),
                 ));
             };
             stretch.last_answer = now;

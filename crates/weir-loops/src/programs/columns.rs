@@ -2,7 +2,7 @@
 //! join, a merge of sorted runs, an aggregation, the merge of a delta into a column, and look-ups by an index.
 //!
 //! The bytes are those of lines that a memory far larger than the caches has to move, so that the rate of an operator stands
-//! beside what a model draws from memory for its description: a line that is written is read before it, and one line comes
+//! with what a model draws from memory for its description: a line that is written is read before it, and one line comes
 //! for each look-up in a table.
 
 use std::io;

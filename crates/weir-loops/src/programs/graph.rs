@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_small_graph_has_its_known_answers() {
-        // A square with one diagonal, and a pair beside it.
+        // A square with one diagonal, and a pair next to it.
         let lists: [&[u32]; 6] = [&[1, 2, 3], &[0, 2], &[0, 1, 3], &[0, 2], &[5], &[4]];
         let mut graph = Graph {
             offsets: vec![0],

@@ -21,7 +21,7 @@ fn every_table_that_comes_with_weir_is_without_mistake_and_speaks_of_every_count
         for counter in Counter::ALL.iter().filter(|counter| counter.is_event()) {
             assert!(table.rules.contains_key(counter), "{name}: {counter}");
         }
-        // Two events with one encoding would be told apart by chance.
+        // Two events with one encoding would be distinguished by chance.
         for event in table.events.values() {
             let same = |other: &&Event| other.pmu == event.pmu && other.fields == event.fields;
             assert_eq!(

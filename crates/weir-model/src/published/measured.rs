@@ -1,6 +1,6 @@
 //! Loaded-latency curves that instruments logged on real machines: the files of `published/measured`.
 //!
-//! Two kinds of log are read, told apart by their first line: Intel Memory Latency Checker's
+//! Two kinds of log are read, distinguished by their first line: Intel Memory Latency Checker's
 //! `--loaded_latency`, and the curves of the first-generation Mess probe, whose latencies are in core
 //! cycles. Traffic is said in the words of [`Tenant`](crate::tenant::Tenant), so that a curve can be
 //! asked of a machine.
@@ -92,7 +92,7 @@ fn gcd(a: u32, b: u32) -> u32 {
 pub struct CurvePoint {
     /// Lines crossing the memory interface, reads and writes.
     pub bandwidth: GbPerSec,
-    /// Mean latency of a pointer chase beside them.
+    /// Mean latency of a pointer chase with them.
     pub latency: Nanos,
 }
 

@@ -61,22 +61,22 @@ pub const HOSTED: &[Hosted] = &[
 pub const GROUPS: &[(&str, &str, &[&str])] = &[
     (
         "type-a",
-        "Group: files in the page cache, to run beside traffic on CXL",
+        "Group: files in the page cache, to run with traffic on CXL",
         &["files-fileserver", "files-varmail"],
     ),
     (
         "type-b",
-        "Group: applications on CXL, to run beside traffic of an SSD",
+        "Group: applications on CXL, to run with traffic of an SSD",
         MEMORY,
     ),
     (
         "type-c",
-        "Group: applications on DRAM, to run beside traffic on CXL",
+        "Group: applications on DRAM, to run with traffic on CXL",
         MEMORY,
     ),
     (
         "type-d",
-        "Group: applications on CXL, to run beside traffic on DRAM",
+        "Group: applications on CXL, to run with traffic on DRAM",
         MEMORY,
     ),
 ];

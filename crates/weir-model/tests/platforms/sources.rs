@@ -1,4 +1,4 @@
-//! Values beside the logs and published rows that they come from.
+//! Values next to the logs and published rows that they come from.
 
 use weir_model::access::Op;
 use weir_model::platform::{Definition, Library, Provenance};

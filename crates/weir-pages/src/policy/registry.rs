@@ -46,7 +46,7 @@ pub const NAMES: &[(&str, &str)] = &[
     ),
     (
         "tmo",
-        "TMO beside TPP: reclaim ahead of need; beside another policy as `tmo:NAME`",
+        "TMO with TPP: reclaim ahead of need; with another policy as `tmo:NAME`",
     ),
     ("neomem", "NeoMem: counters in the device report hot pages"),
     (

@@ -3,7 +3,7 @@
 use super::{Decision, Fault, HotCounters, Marks, Move, Placing, Policy, Scan, Seen};
 use crate::tier::{Tier, Watermarks};
 
-/// Any policy, with Senpai beside it: every six seconds a share of the memory is reclaimed, the smaller the closer pressure
+/// Any policy, with Senpai added: every six seconds a share of the memory is reclaimed, the smaller the closer pressure
 /// is to a threshold. With demotion, pages go to the slow tier; otherwise they are swapped out.
 pub struct Tmo {
     inner: Box<dyn Policy>,
@@ -21,7 +21,7 @@ const SHARE: f64 = 0.0005;
 const THRESHOLD: f64 = 0.001;
 
 impl Tmo {
-    /// Beside a policy.
+    /// With a policy.
     pub fn beside(inner: Box<dyn Policy>) -> Self {
         Self {
             inner,

@@ -1,4 +1,4 @@
-//! What a policy asks for beside hint faults: moves of pages of a region, reclaim ahead of need, and promotion of pages
+//! What a policy asks for with hint faults: moves of pages of a region, reclaim ahead of need, and promotion of pages
 //! which counters in the device report.
 
 use super::Simulation;

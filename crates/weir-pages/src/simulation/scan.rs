@@ -58,7 +58,7 @@ impl Scan {
                 }
             }
         }
-        // Regions of one name are told apart by their addresses.
+        // Regions of one name are distinguished by their addresses.
         let all = &simulation.workload.regions;
         let name = |(n, region): (usize, &Region)| -> Arc<str> {
             match all[..n].iter().filter(|r| r.name == region.name).count() {

@@ -51,7 +51,7 @@ impl Class {
 pub struct Loss {
     /// Those that lose vital memory, and are killed.
     pub killed: u64,
-    /// Those that lose optional memory, are told, and go on.
+    /// Those that lose optional memory, are notified, and go on.
     pub told: u64,
 }
 
@@ -84,7 +84,7 @@ pub struct Allocated {
 }
 
 impl Topology {
-    /// Every class with pools of each size. `go_on` is told the share that is done, and answers whether to go on; where
+    /// Every class with pools of each size. `go_on` is given the share that is done, and answers whether to go on; where
     /// it does not, there are none.
     ///
     /// # Errors

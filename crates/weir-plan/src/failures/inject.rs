@@ -1,4 +1,4 @@
-//! Failures at random moments of a replayed trace: which VMs are killed, which are told, and which are started again.
+//! Failures at random moments of a replayed trace: which VMs are killed, which are notified, and which are started again.
 
 use std::collections::BTreeSet;
 use std::iter::Peekable;
@@ -21,7 +21,7 @@ pub struct Harm {
     pub there: u64,
     /// VMs that are killed.
     pub killed: u64,
-    /// VMs that lose optional memory, are told, and go on.
+    /// VMs that lose optional memory, are notified, and go on.
     pub told: u64,
     /// VMs that are killed and find room elsewhere.
     pub restarted: u64,
@@ -83,7 +83,7 @@ impl<'e> Alive<'e> {
 
 impl Topology {
     /// Breaks one part of each kind at each moment, for pools of each size. The same part of the cluster breaks whatever
-    /// the size of pools. `manager_s` is how long a manager is away. `go_on` is told the share that is done, and
+    /// the size of pools. `manager_s` is how long a manager is away. `go_on` is given the share that is done, and
     /// answers whether to go on.
     ///
     /// # Errors
@@ -411,7 +411,7 @@ mod tests {
             let found = inject(&asked, &trace);
             for one in &found {
                 let harm = one.harm;
-                // No VM is killed twice, or killed and told.
+                // No VM is killed twice, or killed and notified.
                 prop_assert!(harm.killed + harm.told <= harm.there);
                 prop_assert_eq!(harm.restarted + harm.refused, harm.killed);
                 prop_assert_eq!(harm.hosts > 0, one.broken.part == Part::Machine);

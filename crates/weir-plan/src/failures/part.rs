@@ -98,7 +98,7 @@ pub struct Broken {
 pub enum Fate {
     /// Nothing.
     Untouched,
-    /// It loses what it had in the pool, is told, and goes on.
+    /// It loses what it had in the pool, is notified, and goes on.
     Told,
     /// It ends.
     Killed,

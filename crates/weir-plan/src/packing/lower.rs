@@ -54,7 +54,7 @@ fn stepped(items: &[(u64, u64)], bin: u64, k: u64) -> u64 {
 }
 
 /// For each threshold: items above the rest of a bin have one each, those above half too, and what small ones do not fit
-/// beside them needs more.
+/// next to them needs more.
 fn l2(items: &[(u64, u64)], bin: u64) -> u64 {
     let mut thresholds: Vec<u64> = items
         .iter()

@@ -40,7 +40,7 @@ pub struct Needs {
 }
 
 impl Pools {
-    /// Replays one cluster, and finds what machines and pools need where VMs stay on their machines. `go_on` is told the
+    /// Replays one cluster, and finds what machines and pools need where VMs stay on their machines. `go_on` is given the
     /// share that is done, and answers whether to go on.
     ///
     /// # Errors

@@ -23,7 +23,7 @@ pub enum Stage {
     Releasing,
     /// The VM uses it no longer, but may still have it mapped.
     Clearing,
-    /// Nobody has it mapped, and it has the data of its last owner.
+    /// No VM has it mapped, and it has the data of its last owner.
     Scrubbing,
 }
 
@@ -140,7 +140,7 @@ impl Owners {
         self.0.iter().all(|slice| match slice.stage {
             Stage::Free | Stage::Scrubbing => slice.vm.is_none(),
             Stage::Adding | Stage::Owned | Stage::Releasing => slice.vm.is_some(),
-            // A pool that was made over an old file has owners whom nobody knows.
+            // A pool that was made over an old file has owners that are unknown.
             Stage::Clearing => true,
         })
     }
@@ -192,7 +192,7 @@ impl Owners {
         self.go(slice, "taking offline", wanted, &from, Stage::Clearing)
     }
 
-    /// Nobody has it mapped.
+    /// No VM has it mapped.
     ///
     /// # Errors
     /// It may still be online.

@@ -55,7 +55,7 @@ pub struct Replayed {
     pub stopped_at: Option<u32>,
 }
 
-/// Replays a trace. `go_on` is told the share that is done, and answers whether to go on.
+/// Replays a trace. `go_on` is given the share that is done, and answers whether to go on.
 ///
 /// # Errors
 /// Memory was lost or came from nowhere, which would be a mistake of this program.

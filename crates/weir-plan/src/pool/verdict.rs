@@ -46,7 +46,7 @@ pub struct Saving {
     /// Half of the 95 % interval of it over clusters; absent for one cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ci95_pct: Option<f64>,
-    /// What is saved against the machines of the trace, whose memory nobody had chosen by its VMs.
+    /// What is saved against the machines of the trace, whose memory was not chosen by its VMs.
     pub against_now_pct: f64,
     /// The part of that which is saved by less memory in each machine, without a pool.
     pub without_pct: f64,

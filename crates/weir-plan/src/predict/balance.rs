@@ -12,7 +12,7 @@
 //!
 //! The sum adds shares of different wholes: VMs that are marked need no prediction of untouched memory. What the pool has is
 //! `LI + (1 - LI) UM` (`pooled`), and only a quarter of the over-predictions makes a VM slower than the margin (PON-098). Each is
-//! a problem of its own here, beside the printed one.
+//! a problem of its own here, besides the printed one.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The monitor of quality of service: finds VMs that touch pool memory against the prediction and are slowed by it, and gives
 //! each local memory once (Pond, sections 4.2 and 4.3, part B).
 //!
-//! [`Monitor::look`] decides from readings alone. [`simulate`] replays a trace with it, beside the replay of `weir plan pool`:
+//! [`Monitor::look`] decides from readings alone. [`simulate`] replays a trace with it, besides the replay of `weir plan pool`:
 //!
 //! | what | value | source |
 //! |---|---|---|

@@ -161,7 +161,7 @@ pub struct Growth {
     pub tried: usize,
 }
 
-/// Grows a tree for values that are wanted by row. A row that is there twice counts twice. `leaf` is told the rows of each
+/// Grows a tree for values that are wanted by row. A row that is there twice counts twice. `leaf` is given the rows of each
 /// leaf, and answers its value.
 pub fn grow(
     columns: &Columns,

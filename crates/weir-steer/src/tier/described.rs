@@ -8,14 +8,14 @@ use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::{Spread, Workload};
 use weir_pages::{Counted, CountedRegion, TierCurve};
 
-/// What is assumed of a described program, beside what its description assumes.
-pub const ASSUMED: &str = "all its memory is allocated at the start, in pages of 4 KiB of anonymous memory, region beside \
+/// What is assumed of a described program, besides what its description assumes.
+pub const ASSUMED: &str = "all its memory is allocated at the start, in pages of 4 KiB of anonymous memory, region with \
                            region; pages of one region and popularity are visited at random times, also where the program \
                            goes through them in order";
 
 /// Lines that each thread accesses while a region is counted.
 const ACCESSES: u64 = 40_000;
-/// With fewer misses than this their cost is not told from chance: they wait one by one.
+/// With fewer misses than this their cost is not distinguished from chance: they wait one by one.
 const FEW: u64 = 100;
 /// The most accesses that are taken to be outstanding: what prefetchers hide has no visible wait.
 const MOST: f64 = 256.0;
@@ -80,7 +80,7 @@ pub fn misses(lab: &Lab<'_>, [fast, slow]: &[TierName; 2]) -> Result<[Counter; 2
     match (counter(fast)?, counter(slow)?) {
         (Some(of_fast), Some(of_slow)) if of_fast != of_slow => Ok([of_fast, of_slow]),
         _ => Err(LabError::Nothing(format!(
-            "the misses of a described program are told apart by tier, and no counter does so for {fast} and {slow}; \
+            "the misses of a described program are distinguished by tier, and no counter does so for {fast} and {slow}; \
              name tiers of two kinds with --fast and --slow"
         ))),
     }

@@ -35,7 +35,7 @@ pub struct Simulated {
     /// Latency of requests with all memory in the fast tier.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub local_requests: Option<RequestLatency>,
-    /// Why the latency of requests is not told, where the program answers some.
+    /// Why the latency of requests is unknown, where the program answers some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_latency: Option<String>,
     /// Latency under load that the simulation used, of the fast and the slow tier.

@@ -18,7 +18,7 @@ pub(super) const INTERVAL_S: f64 = 0.25;
 /// Memory of a workload that is no described program.
 const USUAL_SIZE: Bytes = Bytes::gib(16);
 /// Why requests have no latency here.
-const NO_LATENCY: &str = "p50 and p99 of its requests are not told: they hang on when requests arrive, on a client that thinks, \
+const NO_LATENCY: &str = "p50 and p99 of its requests are unknown: they depend on when requests arrive, on a client that thinks, \
                           or on a lock, of which the model of pages knows nothing";
 
 /// Policies of page placement on a workload.
@@ -80,7 +80,7 @@ struct Load {
     workload: PagedWorkload,
     requests: Option<RequestShape>,
     assumed: String,
-    /// Why the latency of its requests is not told, where it has some.
+    /// Why the latency of its requests is unknown, where it has some.
     no_latency: Option<String>,
 }
 

@@ -59,7 +59,7 @@ const SETTLED: f64 = 0.75;
 pub struct Trial {
     /// The workload.
     pub workload: PagedWorkload,
-    /// Its requests, if their latency can be told.
+    /// Its requests, if their latency can be determined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requests: Option<RequestShape>,
     /// The policy; none for a machine whose fast tier has room for everything.

@@ -77,7 +77,7 @@ impl Scene<'_> {
         };
         let value = self.frame.cell(row, first);
         let domain = self.domain(first);
-        // The second column is told by the stroke.
+        // The second column is distinguished by the stroke.
         let stroke = columns
             .get(1)
             .map(|column| match self.frame.cell(row, column) {

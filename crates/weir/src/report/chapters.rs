@@ -72,7 +72,7 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
         Chapter {
             id: "interplay",
             title: "Interplay",
-            words: "Bandwidth of a tenant beside another, against alone: the largest change over \
+            words: "Bandwidth of a tenant with another, against alone: the largest change over \
                     thread counts. A cell leads to its thread counts, to where requests wait, and to \
                     every counter.",
             plates: of_each(&figures::interplay),

@@ -104,7 +104,7 @@ fn about(sections: &[Section], insights: &[Insight]) -> String {
     match titles.as_slice() {
         ["A fitted machine"] => "Fit of".to_owned(),
         ["Designs"] => "Results of".to_owned(),
-        ["Programs beside each other"] => "Programs on".to_owned(),
+        ["Programs together"] => "Programs on".to_owned(),
         titles if titles.iter().all(|title| SLOWDOWN.contains(title)) => "Slowdown on".to_owned(),
         [title @ ("Steering" | "Touched pages")] => format!("{title} on"),
         titles if titles.iter().all(|title| PAGES.contains(title)) => "Tiering on".to_owned(),

@@ -22,7 +22,7 @@ pub struct Filter {
     pub since_s: Option<i64>,
     /// At most so many, the newest.
     pub limit: Option<u32>,
-    /// The figure to show beside each run, over the experiment and tier above.
+    /// The figure to show next to each run, over the experiment and tier above.
     pub metric: Option<Metric>,
 }
 

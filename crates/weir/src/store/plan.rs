@@ -1,4 +1,4 @@
-//! What a run set out to do, kept beside it: an interrupted run is taken up where it stopped.
+//! What a run set out to do, kept next to it: an interrupted run is taken up where it stopped.
 
 use rusqlite::{OptionalExtension, params};
 use serde::Serialize;
@@ -44,7 +44,7 @@ impl Plan {
 }
 
 /// FNV-1a over every point with a mark behind each, in 16 hexadecimal digits. It tells a mistake
-/// from a match; nobody gains by forging it.
+/// from a match; forging it gains nothing.
 fn digest(points: &[String]) -> String {
     let bytes = points.iter().flat_map(|point| point.bytes().chain([b'\n']));
     let hash = bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {

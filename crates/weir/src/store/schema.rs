@@ -58,7 +58,7 @@ pub(super) const STEPS: &[&str] = &[
         PRIMARY KEY (run, seq)
     ) WITHOUT ROWID;
 
-    -- What a query asks of figures, taken from their documents and kept in one index beside them:
+    -- What a query asks of figures, taken from their documents and kept in one index next to them:
     -- no query over many runs reads a document.
     ALTER TABLE results ADD COLUMN experiment TEXT
         GENERATED ALWAYS AS (json_extract(body, '$.experiment')) VIRTUAL;

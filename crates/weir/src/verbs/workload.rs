@@ -196,7 +196,7 @@ fn all_of(names: &[&str], args: &RunAlone, real: &Real, context: &Context) -> Re
         if context.stop.requested() {
             return Err(why);
         }
-        // The first is told at the end.
+        // The first is reported at the end.
         match (&first, why.message()) {
             (None, _) => first = Some(why.of(name)),
             (Some(_), Some(text)) => say(&format!("weir: {name}: {text}")),

@@ -1,6 +1,6 @@
-//! Commands and real applications of a host beside streams and each other.
+//! Commands and real applications of a host with streams and each other.
 //!
-//! A command is watched from its start to its end, an application for a figure of its own. What is beside them runs first and
+//! A command is watched from its start to its end, an application for a figure of its own. What is with them runs first and
 //! goes on until then; a command among those that ends is started again. Repetitions take turns, so that what drifts on the
 //! host meets all of them.
 
@@ -44,7 +44,7 @@ impl Load {
 pub struct CommandRun {
     /// What is watched.
     pub victim: Load,
-    /// What runs beside it.
+    /// What runs with it.
     pub beside: Option<Load>,
     /// Which repetition it is.
     pub round: u32,
@@ -66,7 +66,7 @@ pub struct CommandTime {
     /// Latency of the requests of an application.
     #[serde(default)]
     pub latency: Option<LatencySummary>,
-    /// The same rate of the tenant beside it; absent where no part of its work was complete.
+    /// The same rate of the tenant with it; absent where no part of its work was complete.
     pub beside: Option<f64>,
     /// What was counted of it.
     pub counters: CounterSet,
@@ -81,7 +81,7 @@ const LOOK: Nanos = Nanos(20e6);
 const SLEEP: Duration = Duration::from_millis(5);
 /// How long a stream alone is looked at.
 const STREAM: Nanos = Nanos(1e9);
-/// How long the tenant beside it runs before.
+/// How long the tenant with it runs before.
 const LEAD: Nanos = Nanos(200e6);
 
 type Started = (ApplicationTenant, Box<dyn RunningApplication>);
@@ -128,7 +128,7 @@ impl Kept {
     }
 }
 
-/// A command or stream beside others; a command that ended is started again.
+/// A command or stream with others; a command that ended is started again.
 struct Beside<'a> {
     lab: &'a Lab<'a>,
     tenant: &'a Tenant,
@@ -191,7 +191,7 @@ fn failed(name: &str, code: Option<i32>) -> Result<(), MachineError> {
     }
 }
 
-/// What runs beside what is watched.
+/// What runs with what is watched.
 enum Neighbour<'a> {
     Tenant(Beside<'a>),
     Application(&'a Kept, Started),
@@ -355,7 +355,7 @@ impl CommandRun {
 
 impl Ask for CommandRun {
     type Got = CommandTime;
-    const KIND: &'static str = "command beside others";
+    const KIND: &'static str = "command with others";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
         match self.run(lab) {

@@ -1,4 +1,4 @@
-//! Commands and applications of a host beside streams and each other: the plan, and the rows.
+//! Commands and applications of a host with streams and each other: the plan, and the rows.
 
 use super::commands::{CommandRun, CommandTime, Kept, Load};
 use super::pair::ProgramPair;
@@ -8,7 +8,7 @@ use super::table::ProgramTable;
 use crate::{Lab, LabError};
 
 impl ProgramPairs {
-    /// Commands and applications of this host, and streams beside them.
+    /// Commands and applications of this host, and streams with them.
     pub(super) fn on_host(&self, lab: &Lab<'_>) -> Result<ProgramTable, LabError> {
         self.notes.iter().for_each(|note| lab.warn(note.clone()));
         if !self.rates.is_empty() {

@@ -1,12 +1,12 @@
-//! Programs as tenants: what a described program, alone and beside others, gets done, in its own metric.
+//! Programs as tenants: what a described program, alone and with others, gets done, in its own metric.
 //!
 //! | step | from | to |
 //! |---|---|---|
 //! | `party` | a name as a user writes it | what runs, and where its pages are |
 //! | `together` | tenants | what each got done, and what was counted |
-//! | `commands` | commands of a host | how long one runs, alone and beside others |
+//! | `commands` | commands of a host | how long one runs, alone and with others |
 //! | `pace` | runs, phase by phase | how fast its work goes, and where its cycles are lost |
-//! | `pair` | paces alone and beside | a row: rate, latency of requests, lost cycles by cause, why |
+//! | `pair` | paces alone and together | a row: rate, latency of requests, lost cycles by cause, why |
 //! | `study`, `host` | victims and aggressors | rows, on a model and on a host |
 //! | `table` | rows | their meaning, their views |
 //!

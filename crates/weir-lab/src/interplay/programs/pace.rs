@@ -87,7 +87,7 @@ pub struct Pace {
     phases: Vec<(String, CounterSet)>,
 }
 
-/// A program as it ran, alone or beside others.
+/// A program as it ran, alone or with others.
 #[derive(Debug, Clone)]
 pub struct CountedProgram {
     /// How long one period takes, if it ends.
@@ -161,9 +161,9 @@ fn traffic(party: &Party, run: &TogetherRun, tenant: usize) -> Option<f64> {
     Some((lines * LINE_BYTES) as f64 / run.window.get())
 }
 
-/// Of a party whose phases were run, each beside the phases of another, whose weights are the shares of its time.
+/// Of a party whose phases were run, each with the phases of another, whose weights are the shares of its time.
 ///
-/// `runs[p][q]` has phase `p` of the party beside phase `q`; `tenant` is its place among the tenants.
+/// `runs[p][q]` has phase `p` of the party with phase `q`; `tenant` is its place among the tenants.
 pub fn pace(party: &Party, runs: &[Vec<&TogetherRun>], weights: &[f64], tenant: usize) -> Pace {
     let phases = party.phases();
     let mut pace = Pace::default();

@@ -1,4 +1,4 @@
-//! A victim alone and beside an aggressor, as a row.
+//! A victim alone and with an aggressor, as a row.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,12 +15,12 @@ use super::pace::{LostCycles, Pace, unit};
 use super::party::{Party, What};
 use super::together::TogetherRun;
 
-/// A victim alone, or alone and beside an aggressor.
+/// A victim alone, or alone and with an aggressor.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramPair {
     /// The victim: its tiers and what it runs.
     pub victim: String,
-    /// What runs beside it; absent where it is alone.
+    /// What runs with it; absent where it is alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressor: Option<String>,
     /// The victim's threads.
@@ -34,19 +34,19 @@ pub struct ProgramPair {
     pub unit: String,
     /// How much of it alone.
     pub alone: f64,
-    /// How much of it beside the aggressor.
+    /// How much of it with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<f64>,
     /// How long the victim runs alone, if it is a command: the median of its repetitions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_s_alone: Option<f64>,
-    /// The same beside the aggressor.
+    /// The same with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_s_beside: Option<f64>,
     /// The distance between the shortest and the longest run of either, as a share of the median; the larger of both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub spread_pct: Option<f64>,
-    /// By how much it gets less (below zero) or more done beside it, in percent.
+    /// By how much it gets less (below zero) or more done with it, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change_pct: Option<f64>,
     /// The class of that change, or of the change of the mean latency where that is worse.
@@ -55,31 +55,31 @@ pub struct ProgramPair {
     /// From the arrival of a request to its answer, alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_alone: Option<LatencySummary>,
-    /// The same beside the aggressor.
+    /// The same with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ns_beside: Option<LatencySummary>,
     /// Where the p99 of these is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_alone: Option<QuantileInterval>,
-    /// The same beside the aggressor.
+    /// The same with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub p99_beside: Option<QuantileInterval>,
-    /// Whether more requests arrive than are answered, beside the aggressor or, without one, alone. The latency then
+    /// Whether more requests arrive than are answered, with the aggressor or, without one, alone. The latency then
     /// depends on how long one looks.
     pub saturated: bool,
     /// Lines of the victim that crossed the memory interface, alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps_alone: Option<GbPerSec>,
-    /// The same beside the aggressor.
+    /// The same with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gbps_beside: Option<GbPerSec>,
     /// Where the victim's cycles are lost, alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_alone: Option<LostCycles>,
-    /// The same beside the aggressor.
+    /// The same with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost_beside: Option<LostCycles>,
-    /// By how much the aggressor gets less or more done beside the victim, in percent.
+    /// By how much the aggressor gets less or more done with the victim, in percent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aggressor_change_pct: Option<f64>,
     /// Figures of the victim that could not be taken, and why the first could not; the others are of those that were.
@@ -98,7 +98,7 @@ pub struct Made<'a> {
     pub victim: (&'a Party, u32, &'a Pace),
     /// The aggressor, its threads, and what it does alone.
     pub aggressor: Option<(&'a Party, u32, &'a Pace)>,
-    /// What both do beside each other.
+    /// What both do together.
     pub together: Option<(Pace, Pace)>,
     /// The counters of a run alone and of one together.
     pub counted: (&'a TogetherRun, Option<&'a TogetherRun>),
@@ -129,7 +129,7 @@ impl ProgramPair {
         let mean = |pace: &Pace| pace.latency.summary().map(|ns| ns.mean.get());
         let slower = (made.together.as_ref())
             .and_then(|(beside, _)| Some(change(mean(beside)?, mean(alone)?)));
-        // Where requests arrive by themselves, as many are answered beside others until that is impossible: they wait.
+        // Where requests arrive by themselves, as many are answered with others until that is impossible: they wait.
         let harm = change_pct.map(|change| change.min(slower.unwrap_or(change)));
         let gbps = |pace: &Pace| pace.gbps.map(GbPerSec);
         let beside = made.together.as_ref().map(|(v, _)| v);
@@ -165,7 +165,7 @@ impl ProgramPair {
         }
     }
 
-    /// A command or an application of a host: its figures alone, those beside another, and those of the other alone.
+    /// A command or an application of a host: its figures alone, those with another, and those of the other alone.
     pub fn of_command(
         victim: (&Party, u32),
         aggressor: Option<(&Party, u32)>,

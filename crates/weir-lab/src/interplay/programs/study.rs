@@ -11,12 +11,12 @@ use super::together::{Together, TogetherRun};
 use crate::study::Study;
 use crate::{Lab, LabError};
 
-/// Programs beside each other and beside streams.
+/// Programs together and with streams.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramPairs {
     /// Whose work is watched.
     pub victims: Vec<Party>,
-    /// Who runs beside them; with none, the victims are alone.
+    /// Who runs with them; with none, the victims are alone.
     pub aggressors: Vec<Party>,
     /// Threads of a stream; 0 for as many as the other side leaves, 16 at most.
     pub threads: u32,
@@ -44,7 +44,7 @@ pub struct CountedPair {
     pub pair: ProgramPair,
     /// The victim alone.
     pub alone: CountedProgram,
-    /// The same beside the aggressor.
+    /// The same with the aggressor.
     pub beside: Option<CountedProgram>,
 }
 
@@ -198,7 +198,7 @@ impl ProgramPairs {
                 .max(1),
             threads => threads,
         };
-        // Half of the cores are for what runs beside a command.
+        // Half of the cores are for what runs with a command.
         let commands = match taken {
             0 => (cores / 2).max(1),
             _ => left.max(1),
@@ -219,7 +219,7 @@ impl ProgramPairs {
     }
 }
 
-/// Every phase of one side beside every phase of the other; alone without another.
+/// Every phase of one side with every phase of the other; alone without another.
 fn asks(
     lab: &Lab<'_>,
     study: &ProgramPairs,

@@ -12,7 +12,7 @@ use crate::{Severity, Verdict};
 /// The rows of `interplay` with programs: the own part of a `weir/interplay-programs/1` document.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ProgramTable {
-    /// One for each victim alone, and beside each aggressor.
+    /// One for each victim alone, and with each aggressor.
     pub pairs: Vec<ProgramPair>,
     /// The latency of victims whose requests arrive by themselves, by how many do.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -22,7 +22,7 @@ pub struct ProgramTable {
 /// The latency of requests at one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct LoadPoint {
-    /// The victim, and what runs beside it.
+    /// The victim, and what runs with it.
     pub who: String,
     /// Thousands of requests that arrive in a second.
     pub offered_k_per_s: f64,
@@ -33,14 +33,14 @@ pub struct LoadPoint {
 }
 
 impl LoadPoint {
-    /// Every victim at each load, alone, and beside each aggressor.
+    /// Every victim at each load, alone, and with each aggressor.
     pub(super) fn all(pairs: &[ProgramPair]) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for pair in pairs {
             let beside = pair
                 .aggressor
                 .as_ref()
-                .map(|other| format!("{} beside {other}", pair.victim));
+                .map(|other| format!("{} with {other}", pair.victim));
             let alone = (Some(pair.victim.clone()), pair.ns_alone);
             for (who, ns) in [alone, (beside, pair.ns_beside)] {
                 let (Some(who), Some(offered), Some(ns)) = (who, pair.offered_per_s, ns) else {
@@ -53,7 +53,7 @@ impl LoadPoint {
                     p99_us: p99.get() / 1e3,
                     mean_us: ns.mean.get() / 1e3,
                 };
-                // A victim is alone once, whatever it is set beside.
+                // A victim is alone once, whatever it is combined with.
                 if !all.contains(&point) {
                     all.push(point);
                 }
@@ -65,8 +65,8 @@ impl LoadPoint {
 
 impl Outcome for ProgramTable {
     const SCHEMA: &'static str = "weir/interplay-programs/1";
-    const TITLE: &'static str = "Programs beside each other";
-    const WORDS: &'static str = "Each row has what a program gets done alone and beside another tenant, in its own metric. \
+    const TITLE: &'static str = "Programs together";
+    const WORDS: &'static str = "Each row has what a program gets done alone and with another tenant, in its own metric. \
         The latency of a request is from its arrival to its answer, with the time that it waits for a free thread.";
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
@@ -97,7 +97,7 @@ impl Outcome for ProgramTable {
                 ),
                 (0, _) => format!("of {} pairs, none loses more than 5 %", beside.len()),
                 (_, aggressor) => format!(
-                    "{} loses most, {:.1} % of its {} beside {}; {harmed} of {} pairs lose more than 5 % or wait \
+                    "{} loses most, {:.1} % of its {} with {}; {harmed} of {} pairs lose more than 5 % or wait \
                      that much longer",
                     worst.victim,
                     -change(worst),
@@ -113,7 +113,7 @@ impl Outcome for ProgramTable {
                 .offered_per_s
                 .map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
             let about = format!(
-                "{}{at} beside {}",
+                "{}{at} with {}",
                 pair.victim,
                 pair.aggressor.as_deref().unwrap_or_default()
             );
@@ -123,7 +123,7 @@ impl Outcome for ProgramTable {
             let beside = pair.aggressor.as_ref();
             let about = beside.map_or_else(
                 || pair.victim.clone(),
-                |other| format!("{} beside {other}", pair.victim),
+                |other| format!("{} with {other}", pair.victim),
             );
             let failed = pair.failed.as_ref();
             all.extend(failed.map(|why| Verdict::new(Severity::Doubt, about, why.clone())));
@@ -202,7 +202,7 @@ impl Outcome for ProgramTable {
         // A table for each victim leaves room for its figures.
         let (title, each): (_, &[&str]) = match several {
             true => (
-                "{victim} alone and beside others, in {unit}",
+                "{victim} alone and with others, in {unit}",
                 &["victim", "unit"],
             ),
             false => ("What programs get done, in {unit}", &["unit"]),
@@ -261,7 +261,7 @@ impl Outcome for ProgramTable {
             let (of, title) = match several {
                 true => (
                     "beside",
-                    "Cycles of an instruction lost beside others, by what they wait for",
+                    "Cycles of an instruction lost with others, by what they wait for",
                 ),
                 false => (
                     "alone",

@@ -1,5 +1,5 @@
 //! Programs as tenants, over all papers: Redis by how many requests arrive (MEMO section 5.1, MICRO 2023 section 5.1), DLRM
-//! on two channels (MEMO section 5.2), and programs beside streams and storage (CXL-Interplay section IV).
+//! on two channels (MEMO section 5.2), and programs with streams and storage (CXL-Interplay section IV).
 
 use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
@@ -161,7 +161,7 @@ fn stream(op: Op, tier: &str, first: u32) -> Tenant {
     }
 }
 
-/// How many times as fast a program is alone as beside a stream.
+/// How many times as fast a program is alone as with a stream.
 fn slowdown(
     platform: &'static str,
     name: &'static str,
@@ -236,7 +236,7 @@ fn wins_from() -> Figure {
     })
 }
 
-/// The worst loss of file applications in the page cache beside sixteen threads on the card.
+/// The worst loss of file applications in the page cache with sixteen threads on the card.
 fn files(op: Op) -> Figure {
     let losses = ["interplay-a", "interplay-b"].into_iter().flat_map(|on| {
         ["fileserver", "varmail"].map(|name| loss(slowdown(on, name, 16, "dram", op, "cxl0")))

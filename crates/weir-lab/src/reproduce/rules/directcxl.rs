@@ -25,7 +25,7 @@ const OF_CORE: f64 = 104.0;
 const LINK: f64 = 4.0;
 const CLOCK_GHZ: f64 = 1.2;
 
-const SETS: &str = "sets a time of the methods beside CXL";
+const SETS: &str = "sets a time of the methods with CXL";
 const ADAPTER: &str = "needs the caches of the adapter, which holds translations of some regions";
 const SCALED: &str = "caches keep their cycles, logic and controller take three times as many, the link three quarters; the paper does \
      not say how it scales the logic, and 104 of its 165 cycles as the processor's own give its figure";

@@ -17,7 +17,7 @@ mod supmario;
 use crate::reproduce::rule::Rule;
 
 const NO_MISSES: &str = "alone the model's requests find all they want in the caches, so that there is nothing to divide by";
-const ROCKS_DB: &str = "needs what makes RocksDB retire fewer instructions beside loads from CXL: INT-105 gains nothing here";
+const ROCKS_DB: &str = "needs what makes RocksDB retire fewer instructions with loads from CXL: INT-105 gains nothing here";
 const THEIR_PROGRAMS: &str =
     "counts among the paper's own programs; presets and a population of ours are others";
 const PARAMETER: &str = "is a parameter of the model's cores, not a result";

@@ -13,7 +13,7 @@ use crate::stage::{Stage, Way};
 use crate::together::Operator;
 
 const WORST: &str = "the worst of 14, 28 and 42 local threads with 4, 8, 14 and 28 others on free cores, which is 14 with 28: half as \
-                     many threads read DRAM as read the card, and slower beside them; the card has its two modules on two \
+                     many threads read DRAM as read the card, and slower with them; the card has its two modules on two \
                      channels";
 const HALF: &str = "28 local threads and 8 others, with buffers of 10 %";
 const POLLING: &str = "16 local threads, and 1 to 16 others that poll on their cores; the larger of 5 and 10 % that loses no more \
@@ -58,7 +58,7 @@ fn least(local: &'static [u32], far: &'static [u32]) -> Figure {
 /// The link of the servers with RDMA (NTF-006).
 const RDMA: GbPerSec = GbPerSec(12.5);
 
-/// The larger of the two shares of Figure 3a at which threads that poll slow nobody, in percent.
+/// The larger of the two shares of Figure 3a at which threads that poll slow no other, in percent.
 fn held_over_link() -> Figure {
     let near = Stream::new("gold6130", "dram", Op::Ld);
     Figure::new("%", move |results| {

@@ -44,7 +44,7 @@ pub struct Scheme {
 /// The memory to which schemes apply: that of a process, or of a control group, or (`None`) all.
 pub type SchemesOf<'s> = Option<&'s Scope>;
 
-/// Whether the kernel has DAMON, and nobody uses it.
+/// Whether the kernel has DAMON, and no process uses it.
 ///
 /// # Errors
 /// Why not.

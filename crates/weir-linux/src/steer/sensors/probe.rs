@@ -188,7 +188,7 @@ mod tests {
         let seen = probe.window().unwrap();
         // From a line in a near cache to an emulated machine.
         assert!((1.0..1e6).contains(&seen.get()), "{seen}");
-        assert!(probe.window().is_err(), "what was told is gone");
+        assert!(probe.window().is_err(), "what was reported is gone");
     }
 
     #[test]

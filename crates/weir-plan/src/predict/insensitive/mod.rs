@@ -1,4 +1,4 @@
-//! Which programs may be in a pool as a whole: a random forest over counters of local runs, beside thresholds on one
+//! Which programs may be in a pool as a whole: a random forest over counters of local runs, against thresholds on one
 //! quantity (Pond, sections 4.4 and 6.4.1).
 //!
 //! Programs are split at random into equal halves, again and again. A half trains, and sets how many votes a program needs so
@@ -199,7 +199,7 @@ impl Insensitive {
             data.labels.push(f64::from(u8::from(insensitive)));
             let bounds = [features::dram_bound, features::memory_bound];
             for (scores, bound) in data.bounds.iter_mut().zip(bounds) {
-                // What cannot be told is marked last.
+                // What cannot be determined is marked last.
                 scores.push(bound(&program.local).map_or(f64::NEG_INFINITY, |share| -share));
             }
             data.programs.push(program);

@@ -1,5 +1,5 @@
 //! How much memory of a VM is never touched: gradient-boosted quantile regression over its size, its type and its customer's
-//! history, trained every night and judged on the next day, beside one fixed share for all (Pond, sections 4.4 and 6.4.2).
+//! history, trained every night and judged on the next day, against one fixed share for all (Pond, sections 4.4 and 6.4.2).
 //!
 //! An over-prediction is a VM of whose memory more is put into the pool, in whole GiB, than it leaves untouched. Each night the
 //! latest quarter of the VMs that have left trains nothing: with it predictions are turned down (or up) so far that

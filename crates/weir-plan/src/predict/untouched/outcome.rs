@@ -263,7 +263,7 @@ impl Outcome for UntouchedPlan {
     const SCHEMA: &'static str = "weir/plan-untouched/1";
     const TITLE: &'static str = "Memory that is never touched";
     const WORDS: &'static str = "A model is trained every night on VMs that have left, and judged on the VMs of the next day. A \
-                                 fixed share that puts as much memory into the pool is judged beside it.";
+                                 fixed share that puts as much memory into the pool is judged, too.";
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);

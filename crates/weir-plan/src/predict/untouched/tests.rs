@@ -144,7 +144,7 @@ fn memory_that_no_history_tells_of_is_predicted_no_better_than_by_a_fixed_share(
 #[test]
 fn an_empty_history_is_predicted_for_and_counted() {
     let mut trace = planted(4, &[60, 30]);
-    // A customer that nobody has met, on the last day.
+    // A customer that is new, on the last day.
     let new = Vm {
         arrival: 3 * DAY_S + 80_000,
         departure: STAYS,

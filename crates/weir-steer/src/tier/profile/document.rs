@@ -59,11 +59,11 @@ pub struct Profile {
     pub hot_s: f64,
     /// Pages that were touched in the last so many seconds, and are not hot, are warm.
     pub warm_s: f64,
-    /// The least part of an address space that is told apart.
+    /// The least part of an address space that is distinguished.
     pub granule: Bytes,
     /// How many of them were seen.
     pub granules: u64,
-    /// The most touches of a page in a second that can be told apart; absent where nothing limits them.
+    /// The most touches of a page in a second that can be distinguished; absent where nothing limits them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub most_per_s: Option<f64>,
     /// The touches that are noted at least of a page found touched: the period of sampled accesses.

@@ -18,7 +18,7 @@ use super::document::{
 pub const MOST_INTERVALS: u32 = 4096;
 /// The most parts of a heat map: of the address space, and of the time.
 const HEAT: (u64, usize) = (32, 60);
-/// The most parts of the time by which touches are told apart; two become one where there would be more.
+/// The most parts of the time by which touches are distinguished; two become one where there would be more.
 const PARTS: usize = 16;
 
 /// A bit for each interval.
@@ -48,7 +48,7 @@ impl Bits {
     }
 }
 
-/// A page, or pages that are told apart from others only together.
+/// A page, or pages that are distinguished from others only together.
 #[derive(Debug, Clone)]
 pub(super) struct Page {
     pub(super) bytes: u64,
@@ -78,9 +78,9 @@ pub struct ProfileOf {
     pub hot_s: f64,
     /// Seconds after which pages are no longer warm.
     pub warm_s: f64,
-    /// The least part of an address space that is told apart.
+    /// The least part of an address space that is distinguished.
     pub granule: Bytes,
-    /// The most touches in a second that can be told apart.
+    /// The most touches in a second that can be distinguished.
     pub most_per_s: Option<f64>,
 }
 

@@ -81,7 +81,7 @@ impl Outcome for Profile {
         }
         all.push(note("seen by", self.how.clone()));
         if let Some(most) = self.most_per_s {
-            let text = format!("at most {most:.3} of a page in a second can be told apart");
+            let text = format!("at most {most:.3} of a page in a second can be distinguished");
             all.push(note("touches", text));
         }
         if self.source == ProfileSource::Trace {

@@ -17,7 +17,7 @@ const ENOUGH: f64 = 8.0;
 const LAGS: usize = 3;
 
 impl History {
-    /// Whether a page's region has too little memory to be told apart.
+    /// Whether a page's region has too little memory to be distinguished.
     pub(super) fn small(&self) -> impl Fn(&Page) -> bool {
         let all: u64 = self.pages.values().map(|page| page.bytes).sum();
         let mut regions: BTreeMap<(Arc<str>, u8), u64> = BTreeMap::new();

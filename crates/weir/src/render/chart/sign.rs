@@ -1,4 +1,4 @@
-//! What makes a figure less than trustworthy, as a sign beside it.
+//! What makes a figure less than trustworthy, as a sign next to it.
 
 /// A sign that stands at a figure in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -32,7 +32,7 @@ pub fn interplay(section: &Section) -> Vec<Drawn> {
         });
     drawn.extend(deepest.map(|cell| {
         let name = format!(
-            "Where requests wait: {} beside {}",
+            "Where requests wait: {} with {}",
             cell.victim, cell.aggressor
         );
         Drawn::new(name, queues(cell))
@@ -54,7 +54,7 @@ fn matrix(section: &Section, document: &Matrix) -> HeatChart {
                 (false, false) => None,
             },
             tip: format!(
-                "{} beside {}: {}",
+                "{} with {}: {}",
                 pair.victim,
                 pair.aggressor,
                 sentence(pair)
@@ -90,7 +90,7 @@ const PARTS: [(&str, usize); 7] = [
     ("remote", 5),
 ];
 
-/// Where requests are, alone and beside: at the cores by tenant, in the ingress queues, in the tables
+/// Where requests are, alone and together: at the cores by tenant, in the ingress queues, in the tables
 /// and at the memory by tier.
 fn queues(cell: &Pair) -> StackChart {
     let headings = [
@@ -114,7 +114,7 @@ fn queues(cell: &Pair) -> StackChart {
                 continue;
             }
             known = true;
-            // Nobody looks for what is nowhere.
+            // What is nowhere is left out.
             if queue.solo == 0.0 && queue.corun == 0.0 {
                 continue;
             }
@@ -134,7 +134,7 @@ fn queues(cell: &Pair) -> StackChart {
     }
     StackChart {
         label: format!(
-            "Where requests wait, {} alone and beside {}",
+            "Where requests wait, {} alone and with {}",
             cell.victim, cell.aggressor
         ),
         title: "requests there, mean of the whole socket".into(),
@@ -153,7 +153,7 @@ pub fn behind_cells(section: &Section) -> Markup {
         @for (place, cell) in document.cells.iter().enumerate() {
             details class="cell" {
                 summary {
-                    (cell.victim) " beside " (cell.aggressor)
+                    (cell.victim) " with " (cell.aggressor)
                     @if let Some(change) = cell.change_pct { ": " (percent(change)) " %" }
                 }
                 // A link to what lies in a folded part unfolds it.
@@ -222,7 +222,7 @@ fn surface(document: &Matrix, cell: &Pair) -> HeatChart {
     });
     HeatChart {
         label: format!(
-            "Change by thread counts, {} beside {}",
+            "Change by thread counts, {} with {}",
             cell.victim, cell.aggressor
         ),
         title: "change [%], framed: the cell's".into(),

@@ -151,7 +151,7 @@ fn of_run(section: &Section, tier: &TierName, at: usize, all: &[Section]) -> (St
     (name, look)
 }
 
-/// The latency of single requests to each tier, nothing beside them. Where no run has such points,
+/// The latency of single requests to each tier, with nothing else. Where no run has such points,
 /// the hops of its largest chase.
 pub fn tails_side_by_side(sections: &[Section]) -> Option<Drawn> {
     let alone = |p: &Point| {

@@ -17,7 +17,7 @@ const LEAST_BEYOND: f64 = 10.0;
 /// Steps that are shorter than this part of the curve in both directions are not drawn apart.
 const FINENESS: f64 = 1.0 / 120.0;
 
-/// What runs beside the requests that are timed.
+/// What runs with the requests that are timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum CoRunners {
     Chasers,
@@ -44,7 +44,7 @@ impl CoRunners {
     }
 }
 
-/// How many run beside.
+/// How many of them run.
 fn count(point: &Point) -> u32 {
     match &point.beside {
         Some(beside) => beside.threads,
@@ -84,7 +84,7 @@ pub fn tails(section: &Section) -> Vec<Drawn> {
             });
             let series: Vec<Series> = series.collect();
             if !series.is_empty() {
-                let name = format!("Tail of {tier} beside {}", co_runners.name());
+                let name = format!("Tail of {tier} with {}", co_runners.name());
                 let label = format!("{name} on {}", section.machine());
                 drawn.push(Drawn::new(
                     name,

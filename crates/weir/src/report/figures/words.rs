@@ -1,4 +1,4 @@
-//! What is said of a figure on touching it, and the sign beside one that is to be trusted less.
+//! What is said of a figure on touching it, and the sign next to one that is to be trusted less.
 
 use std::fmt::Write as _;
 

@@ -24,7 +24,7 @@ const BYTES: Bytes = Bytes::gib(1);
 /// Lines that one touches: seconds of a chase.
 const ACCESSES: u64 = 20_000_000;
 
-/// What is counted beside the model's own: stalls of every level, for the causes on either node.
+/// What is counted besides the model's own: stalls of every level, for the causes on either node.
 const MORE: [Counter; 2] = [Counter::StallsMemAny, Counter::TaskClock];
 
 /// This host, its tiers, and what it is made of with the name that tables of events know its processor

@@ -93,7 +93,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
     head.warnings.extend(own.notes.clone());
     let keeping = Keeping::begin(context, VERB)?;
     let mut seen = Vec::new();
-    // Alone and beside the other tenant, or on each tier.
+    // Alone and with the other tenant, or on each tier.
     let runs = match &neighbour {
         Some(other) => vec![(&own.tenants[0], None), (&own.tenants[0], Some(other))],
         None => own.tenants.iter().map(|tenant| (tenant, None)).collect(),

@@ -125,7 +125,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
     document(&seen, head)
 }
 
-/// What runs beside a command, and the cores that it leaves.
+/// What runs with a command, and the cores that it leaves.
 pub(super) struct Neighbour {
     chosen: Chosen,
     pub name: String,
@@ -167,7 +167,7 @@ impl Neighbour {
         )?;
         if matches!(party.what, What::Program(..)) {
             return Err(Failure::request(format!(
-                "`{}` runs on a model; on this host a command is explained beside a stream, as dram:nt_st, or \
+                "`{}` runs on a model; on this host a command is explained with a stream, as dram:nt_st, or \
                  a workload whose real program the host runs, as dram:redis-ycsb-a",
                 party.name
             )));
@@ -176,7 +176,7 @@ impl Neighbour {
         let (left, others) = cores.split_at(cores.len() / 2);
         if left.is_empty() {
             return Err(Failure::Missing(anyhow::anyhow!(
-                "a command and a tenant beside it need two cores, and this host has {}",
+                "a command and a tenant with it need two cores, and this host has {}",
                 cores.len()
             )));
         }

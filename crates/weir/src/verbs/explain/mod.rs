@@ -163,7 +163,7 @@ fn described(args: &Args, chosen: &Chosen) -> Result<Explain> {
     Ok(study)
 }
 
-/// The tenant beside what is explained.
+/// The tenant that runs with what is explained.
 fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Party>> {
     let named = args.study.beside.as_slice();
     let mut parties = parties(named, chosen, &[])?;

@@ -254,7 +254,7 @@ fn points_of_csv(name: &str, text: &str) -> Result<Vec<Point>> {
     Ok(points)
 }
 
-/// A row with what was beside it and its latencies in their places.
+/// A row with what was with it and its latencies in their places.
 fn point_of_row<'r>(
     row: impl Iterator<Item = (&'r str, &'r str)>,
 ) -> std::result::Result<Value, String> {

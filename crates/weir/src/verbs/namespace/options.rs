@@ -60,7 +60,7 @@ pub(super) enum What {
     Fill(FillArgs),
     /// Check that what is free is zero, or that a namespace has a text.
     Verify(VerifyArgs),
-    /// Run a command which is told where a namespace is, and hold the namespace open.
+    /// Run a command, with the place of the namespace in its environment, and hold the namespace open.
     Run(RunArgs),
 }
 
@@ -196,7 +196,7 @@ pub(super) struct ListArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-It moves only if nobody has it open, and shrinks only then.
+It moves only if no process has it open, and shrinks only then.
 
 Example:
   weir namespace resize /dev/dax0.0 table --size 8GiB")]

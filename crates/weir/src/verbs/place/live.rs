@@ -347,7 +347,7 @@ mod tests {
         assert_eq!(moved(&found), ["cold"]);
         let mut found = objects(&all);
         assert_eq!(choose(&mut found, Some(Bytes(4250))), Some(Bytes(4300)));
-        // The smaller one would not have been enough, and is not needed beside the larger.
+        // The smaller one would not have been enough, and is not needed besides the larger.
         assert_eq!(moved(&found), ["cold", "warm"]);
         assert_eq!(choose(&mut objects(&all), Some(Bytes(9600))), None);
     }

@@ -40,7 +40,7 @@ pub(super) struct CoherenceArgs {
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Kernels are those of Database Kernels (CIDR 2024), which has no measurements
-of them; the figures are of a model of a device that nobody sells.
+of them; the figures are of a model of a device that is not sold.
 
 Examples:
   weir plan kernels

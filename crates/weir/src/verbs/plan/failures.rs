@@ -34,7 +34,7 @@ const CLASSES: f64 = 0.4;
 #[command(after_help = "\
 At each moment one part of each kind fails, alone: a machine, a page of its
 DIMMs, a device, the switch, a link and the manager of a pool. VMs that lose
-memory are killed, or told where it is optional, and killed ones are started
+memory are killed, or notified where it is optional, and killed ones are started
 again where there is room. A row is for one cluster.
 
 Examples:

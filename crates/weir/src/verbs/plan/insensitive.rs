@@ -32,7 +32,7 @@ use crate::{files, machine};
 Programs that are drawn at random run on local memory and on the pool's tier of a
 model. A random forest learns from counters of the local runs of one half which
 programs are slowed by the margin at most, and is judged on the other half,
-beside thresholds on the cycles stalled on DRAM and on all memory. Halves are
+against thresholds on the cycles stalled on DRAM and on all memory. Halves are
 drawn anew for each split.
 
 A file of counters has the columns of `weir predict --evaluate`: workload,

@@ -28,7 +28,7 @@ use crate::progress::Progress;
 #[command(after_help = "\
 Every night a model is trained on VMs that have left, for each share of
 over-predictions that is allowed, and judged on the VMs of the next day. A
-fixed share of each VM that gives as much memory is judged beside it. What a VM
+fixed share of each VM that gives as much memory is judged, too. What a VM
 touches is the column touched_pct of a trace; where a trace has none it is
 drawn, and no history tells of it.
 

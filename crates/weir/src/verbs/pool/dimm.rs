@@ -23,7 +23,7 @@ const IN_PROGRESS: u64 = 0x84;
 pub enum Failed {
     /// QEMU refuses: the guest does not have it.
     Refused(String),
-    /// QEMU has ended or is silent: nobody knows whether the guest has it.
+    /// QEMU has ended or is silent: it is unknown whether the guest has it.
     Unknown(String),
     /// The work was stopped.
     Stopped(Failure),
@@ -57,7 +57,7 @@ pub fn module(slice: usize) -> String {
     format!("weir-dimm-{slice}")
 }
 
-/// What QEMU is told of the backend of a slice.
+/// What QEMU is asked for the backend of a slice.
 pub fn backend_of(slice: usize, path: &Path, range: &Range<u64>) -> Value {
     json!({
         "qom-type": "memory-backend-file",

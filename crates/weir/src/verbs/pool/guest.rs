@@ -55,7 +55,7 @@ fn percent(text: &str) -> std::result::Result<f64, String> {
 /// A guest's memory in two parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Division {
-    /// Memory beside the processors.
+    /// Memory next to the processors.
     pub local: Bytes,
     /// Slices from the pool.
     pub slices: usize,
@@ -100,11 +100,11 @@ impl Shape {
                 untouched - untouched % slice.get()
             }
         };
-        // A kernel needs memory of its own beside its processors.
+        // A kernel needs memory of its own next to its processors.
         let local = memory.checked_sub(pool).filter(|local| *local > 0);
         let local = local.ok_or_else(|| {
             Failure::request(format!(
-                "of {} of memory {} would be the pool's, which leaves none beside the guest's processors",
+                "of {} of memory {} would be the pool's, which leaves none next to the guest's processors",
                 self.memory,
                 Bytes(pool)
             ))
@@ -243,7 +243,7 @@ mod tests {
         assert_eq!(slices(16.0).ok(), Some((0, 768)));
         assert_eq!(slices(99.0).ok(), Some((5, 128)));
         let told = slices(100.0).unwrap_err().message().unwrap_or_default();
-        assert!(told.contains("leaves none beside"), "{told}");
+        assert!(told.contains("leaves none next to"), "{told}");
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Manager<'a> {
     /// What could not be done, in words.
     pub left: Vec<String>,
     pub(super) world: &'a mut dyn World,
-    /// Told after each step; ends the work if it fails.
+    /// Called after each step; ends the work if it fails.
     pub(super) reached: &'a mut dyn FnMut(usize, Reached) -> Result<()>,
     /// How long a guest may take.
     pub(super) limit: Duration,
@@ -66,7 +66,7 @@ impl<'a> Manager<'a> {
     /// the one without processors, or 0.
     ///
     /// # Errors
-    /// Nobody answers there.
+    /// No process answers there.
     pub fn vm_at(&mut self, socket: &Path, node: Option<u32>) -> Result<Vm> {
         let absolute = std::path::absolute(socket)
             .map_err(|error| Failure::request(format!("{}: {error}", socket.display())))?;

@@ -7,7 +7,7 @@
 //! | `table` | the pool and its table on disk |
 //! | `manager` | the order of steps, and their repair |
 //! | `moving` | the steps of one slice |
-//! | `steps` | what is told of them |
+//! | `steps` | what is reported of them |
 //! | `dimm` | a slice in a QEMU |
 //! | `world` | QEMUs and processes; tests have a world of their own |
 //! | `view` | documents and tables |

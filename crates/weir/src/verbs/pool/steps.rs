@@ -27,7 +27,7 @@ pub enum Reached {
     Offline,
     /// QEMU has it no longer.
     Removed,
-    /// The table says that nobody has it mapped.
+    /// The table says that no VM has it mapped.
     Cleared,
     /// It was made zero.
     Scrubbed,

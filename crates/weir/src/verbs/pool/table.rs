@@ -1,4 +1,4 @@
-//! A pool on disk: the file or device, and beside it the table of owners.
+//! A pool on disk: the file or device, and next to it the table of owners.
 //!
 //! The table is written before anything that it permits is done, and replaced whole, so that a manager which is killed
 //! at any moment leaves one that says what may be in use.

@@ -200,7 +200,7 @@ fn table(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>, limit: usize
     text
 }
 
-/// What a point is beside its tier and threads, in few words.
+/// What a point is besides its tier and threads, in few words.
 fn what(point: &Point) -> String {
     let mut words = vec![point.experiment.clone()];
     words.push(match &point.kernel {

@@ -58,7 +58,7 @@ enum What {
         /// A number, `last`, or the beginning of a machine's name.
         run: String,
     },
-    /// Set runs beside each other, figure by figure.
+    /// Compare runs, figure by figure.
     Compare(compare::Args),
     /// Measure what a run that was stopped still lacks.
     #[command(

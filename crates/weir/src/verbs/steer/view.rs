@@ -43,7 +43,7 @@ pub fn view(status: &StatusDocument, height: usize) -> Vec<String> {
 }
 
 fn head(status: &StatusDocument) -> String {
-    let dry = if status.dry { ", nobody held" } else { "" };
+    let dry = if status.dry { ", none limited" } else { "" };
     format!(
         "{} under {}{dry} · {:.0} ms · {} windows, {} decisions, {} refusals",
         status.plant,

@@ -23,7 +23,7 @@ use crate::progress::Progress;
 
 /// The columns of a trace.
 const HEAD: &str = "time_s,address,kind";
-/// Pages are told apart.
+/// Pages are distinguished.
 const PAGE: u64 = 4096;
 /// An interval that was not asked for is a multiple of this, in seconds.
 const STEP_S: f64 = 0.001;

@@ -61,7 +61,7 @@ fn cpi(text: &str) -> std::result::Result<f64, String> {
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Formats, which are told from the content where --as does not name one:
+Formats, which are found from the content where --as does not name one:
   lackey      valgrind --tool=lackey --trace-mem=yes --log-file=FILE CMD
   champsim    64-byte records of ChampSim's tracers
   ramulator   LD/ST or R/W with an address, or BUBBLES LOAD [STORE]

@@ -202,7 +202,7 @@ impl Reading<'_> {
             }
             (None, None, None) => {
                 return Err(self.wrong(format!(
-                    "its format cannot be told from its first bytes; name it with --as: {}",
+                    "its format cannot be determined from its first bytes; name it with --as: {}",
                     names.join(", ")
                 )));
             }

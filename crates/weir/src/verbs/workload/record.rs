@@ -36,7 +36,7 @@ The command runs under a tracer, which sees each access. No trace is kept: acces
 are read as they come.
 
   qemu    QEMU's user mode with a plugin that `cc` compiles: 30 to 300 times slower,
-          threads are told apart, instructions up to AVX2; it follows one process
+          threads are distinguished, instructions up to AVX2; it follows one process
   lackey  valgrind: 1000 to 3000 times slower, one thread at a time
 
 Without --with the first that is installed is taken. What is written describes the

@@ -32,7 +32,7 @@ pub enum Manner {
     Late,
     /// It has no slot for more slices.
     Full,
-    /// It returns slices, and tells nobody.
+    /// It returns slices, and reports nothing.
     Silent,
     /// Its QEMU does not answer.
     Deaf,
