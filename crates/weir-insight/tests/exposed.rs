@@ -175,10 +175,10 @@ fn without_its_counters_the_published_component_is_used_and_said() {
     assert_eq!(with.published_total(), Some(without.total()));
     assert_eq!(without.published, None);
     assert!(with.dram > without.dram * 1.05 && with.warnings.is_empty());
-    let told = compare(&model, "a", &pair.local, &pair.target).unwrap();
-    let told = told.published.unwrap();
-    assert!(close(told.slowdown_pct, without.total() * 100.0));
-    assert!(close(told.dram_pct, without.dram * 100.0));
+    let comparison = compare(&model, "a", &pair.local, &pair.target).unwrap();
+    let comparison = comparison.published.unwrap();
+    assert!(close(comparison.slowdown_pct, without.total() * 100.0));
+    assert!(close(comparison.dram_pct, without.dram * 100.0));
     let mut counters = pair.local;
     counters.set_unavailable(
         Counter::CyclesL3Miss,
@@ -189,12 +189,12 @@ fn without_its_counters_the_published_component_is_used_and_said() {
     let [warning] = fallen.warnings.as_slice() else {
         panic!("{:?}", fallen.warnings);
     };
-    for told in [
+    for text in [
         "published",
         Counter::CyclesL3Miss.name(),
         "the register is taken",
     ] {
-        assert!(warning.contains(told), "{warning}");
+        assert!(warning.contains(text), "{warning}");
     }
 }
 

@@ -301,9 +301,9 @@ fn without_its_counters_the_published_component_is_used_and_said() {
         let with = predict(&model, &Run::of(&pair.local).unwrap()).unwrap();
         let published = with.published.unwrap();
         assert!(with.warnings.is_empty() && with.cache > published.cache * 1.05);
-        let told = compare(&model, "a", &pair.local, &pair.target).unwrap();
+        let comparison = compare(&model, "a", &pair.local, &pair.target).unwrap();
         assert!(close(
-            told.published.unwrap().cache_pct,
+            comparison.published.unwrap().cache_pct,
             published.cache * 100.0
         ));
         let mut counters = pair.local;
@@ -313,8 +313,8 @@ fn without_its_counters_the_published_component_is_used_and_said() {
         let [warning] = fallen.warnings.as_slice() else {
             panic!("{:?}", fallen.warnings);
         };
-        for told in ["cache", "published", cycles.name(), "the register is taken"] {
-            assert!(warning.contains(told), "{warning}");
+        for text in ["cache", "published", cycles.name(), "the register is taken"] {
+            assert!(warning.contains(text), "{warning}");
         }
     }
 }

@@ -131,9 +131,9 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_change_is_told_with_its_round() {
-        let told = seen(&[(100.0, 1.0), (101.0, 1.0), (120.0, 1.0), (110.0, 1.0)]).unwrap();
-        assert!(told.contains("120.00 ns after round 2 (+20 %)"), "{told}");
+    fn the_largest_change_is_reported_with_its_round() {
+        let found = seen(&[(100.0, 1.0), (101.0, 1.0), (120.0, 1.0), (110.0, 1.0)]).unwrap();
+        assert!(found.contains("120.00 ns after round 2 (+20 %)"), "{found}");
         assert_eq!(seen(&[(100.0, 1.0)]), None);
         assert_eq!(seen(&[]), None);
     }

@@ -109,7 +109,7 @@ impl Study for Levels {
             .collect();
         if tiers.is_empty() {
             return Err(LabError::Nothing(format!(
-                "there is no tier with {}; name a machine with a device, such as emr2s+cxl-a",
+                "there is no tier besides {}; name a machine with a device, such as emr2s+cxl-a",
                 self.from
             )));
         }

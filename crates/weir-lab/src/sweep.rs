@@ -251,8 +251,8 @@ fn repeat(
             done.record = earlier.record.clone();
             // The first failure tells; those after it are most often the same.
             if done.lost.is_none() {
-                let told = format!("repetition {} failed: {error}", turn.round + 1);
-                done.warnings.push(format!("{spec}: {told}"));
+                let message = format!("repetition {} failed: {error}", turn.round + 1);
+                done.warnings.push(format!("{spec}: {message}"));
                 done.lost = Some(error.to_string());
             }
         }

@@ -110,7 +110,7 @@ fn a_loss_that_alternates_around_a_boundary_is_uncertain_and_never_unharmed() {
 /// Keeps what it is given, and says stop after so many measurements.
 struct Kept {
     stored: BTreeMap<String, Finished>,
-    told: Mutex<BTreeMap<String, Finished>>,
+    given: Mutex<BTreeMap<String, Finished>>,
     left: AtomicUsize,
 }
 
@@ -118,7 +118,7 @@ impl Kept {
     fn with(stored: BTreeMap<String, Finished>, left: usize) -> Self {
         Self {
             stored,
-            told: Mutex::default(),
+            given: Mutex::default(),
             left: AtomicUsize::new(left),
         }
     }
@@ -131,7 +131,7 @@ impl Keeper for Kept {
     }
 
     fn finished(&self, _: usize, done: &Finished, address: &str) {
-        self.told
+        self.given
             .lock()
             .unwrap()
             .insert(address.into(), done.clone());
@@ -151,7 +151,7 @@ fn work_that_was_stopped_anywhere_ends_as_work_that_was_not() {
     for stop in 1..all {
         let stopped = Kept::with(BTreeMap::new(), stop);
         measured(&toy, &["1", "4"], &stopped).unwrap();
-        let kept = stopped.told.into_inner().unwrap();
+        let kept = stopped.given.into_inner().unwrap();
         let resumed = Kept::with(kept, usize::MAX);
         assert_eq!(
             measured(&toy, &["1", "4"], &resumed).unwrap(),

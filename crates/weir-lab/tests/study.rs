@@ -162,7 +162,7 @@ fn the_share_of_a_limit_is_in_percent_whichever_way_is_better() {
 }
 
 #[test]
-fn a_declining_curve_is_told_with_its_knee_and_its_loss() {
+fn a_declining_curve_is_reported_with_its_knee_and_its_loss() {
     let found = judged(&Toy::default(), "cxl0 ld");
     assert_eq!(found.len(), 1, "{found:?}");
     // 12 lines of 64 B in 220 ns are 3.49 GB/s for each thread: six reach 20 GB/s.
@@ -348,7 +348,7 @@ fn a_loaded_latency_doubles_where_the_queue_says() {
 }
 
 #[test]
-fn a_tail_that_grows_with_load_is_told_with_its_company() {
+fn a_tail_that_grows_with_load_is_reported_with_its_company() {
     let topology = Toy::default().topology();
     let plan = tail::Tail::default().plan(&topology).unwrap();
     let mut points: Vec<Point> = plan.iter().map(blank).collect();

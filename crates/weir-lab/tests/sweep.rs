@@ -247,7 +247,7 @@ proptest! {
 }
 
 #[test]
-fn a_machine_that_slows_down_between_rounds_is_told() {
+fn a_machine_that_slows_down_between_rounds_is_reported() {
     let toy = Toy {
         slower_each_time: 0.002,
         ..Toy::default()

@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_steps_stops_or_runs_backwards_is_told() {
+    fn a_clock_that_steps_stops_or_runs_backwards_is_reported() {
         let began = moment(1 << 40, 1 << 40);
         let after = |ticks: i64, ns: i64| {
             let to = moment(

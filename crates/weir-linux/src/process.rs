@@ -24,10 +24,10 @@ impl EndOfChild {
     /// No thread can be started.
     pub fn of(process: u32, began: u64) -> io::Result<Self> {
         let end = Arc::new(OnceLock::new());
-        let told = Arc::clone(&end);
+        let ended = Arc::clone(&end);
         let wait = move || {
             let code = wait_for(process);
-            let _ = told.set((raw_nanos(), code));
+            let _ = ended.set((raw_nanos(), code));
         };
         std::thread::Builder::new()
             .name("weir-wait".into())

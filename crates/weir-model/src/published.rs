@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_in_a_paper_is_told_at_once() {
+    fn every_mistake_in_a_paper_is_reported_at_once() {
         let text = "\
 paper = \"x\"
 titel = \"X\"

@@ -14,11 +14,11 @@ const GOOD: &str = include_str!("../../../workloads/bfs-twitter.toml");
 /// The messages of a file's mistakes, each with its line.
 fn mistakes(text: &str) -> Vec<(usize, String)> {
     let found = Workloads::check("broken.toml", text).unwrap_err();
-    let told = |m: &weir_model::platform::Diagnostic| {
+    let line = |m: &weir_model::platform::Diagnostic| {
         let help = m.help.clone().unwrap_or_default();
         (m.line, format!("{} [{help}]", m.message))
     };
-    found.shown.iter().map(told).collect()
+    found.shown.iter().map(line).collect()
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn the_files_in_the_documentation_are_without_mistake() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_line_and_what_was_meant() {
+fn a_mistake_is_reported_with_its_line_and_what_was_meant() {
     let text = "kind = \"workload\"\nsummary = \"x\"\nsource = \"y\"\n[[phase]]\ncpi = 0.01\napki = 80\n\
                 regions = [\n  { bytes = \"4 GiB\", order = \"sequental\" },\n  { byte = \"4 ns\", order = \"zipf\" },\n]\n";
     let found = mistakes(text);

@@ -323,8 +323,8 @@ mod tests {
                 sockets: vec![sockets],
                 ..Latency::default()
             };
-            let told = latency.run().unwrap_err().to_string();
-            assert!(told.contains("2 to 64 sockets"), "{told}");
+            let message = latency.run().unwrap_err().to_string();
+            assert!(message.contains("2 to 64 sockets"), "{message}");
         }
     }
 

@@ -110,7 +110,7 @@ fn what_is_left_out_is_as_usual() {
 
 /// Each mistake alone: the text of the file, and the expected message, with its line.
 #[test]
-fn every_mistake_is_told_with_its_line_and_key() {
+fn every_mistake_is_reported_with_its_line_and_key() {
     for (text, line, expected) in [
         ("", 1, "missing key `kind`"),
         ("kind = \"host\"\n", 1, "not a configuration of steering"),

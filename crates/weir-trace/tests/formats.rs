@@ -239,7 +239,7 @@ fn an_entry_of_the_plugin_says_where_an_address_was_loaded_while_that_load_may_b
 }
 
 #[test]
-fn other_byte_orders_are_told() {
+fn other_byte_orders_are_reported() {
     let turned = |bytes: Vec<u8>, word: usize| -> Vec<u8> {
         bytes
             .chunks(word)
@@ -260,28 +260,28 @@ fn other_byte_orders_are_told() {
         (Format::Gem5, b"5meg\x06".to_vec()),
     ] {
         assert_eq!(guess(&bytes), Some(format));
-        let told = read(format, &bytes, 64).unwrap_err().to_string();
+        let output = read(format, &bytes, 64).unwrap_err().to_string();
         assert!(
-            told.contains("byte order") && told.starts_with("byte 0"),
-            "{told}"
+            output.contains("byte order") && output.starts_with("byte 0"),
+            "{output}"
         );
     }
 }
 
 #[test]
-fn what_is_of_another_format_is_told_with_its_place() {
-    let told = |format, bytes: &[u8]| read(format, bytes, 64).unwrap_err().to_string();
-    assert!(told(Format::Lackey, b"I  0400,3\nhello\n").starts_with("line 2: `hello`"));
-    assert!(told(Format::Lackey, b"\x1f\x8b\x08\0\0").contains("compressed twice"));
-    assert!(told(Format::Champsim, &[b'x'; 128]).starts_with("byte 8: "));
-    assert!(told(Format::Gem5, b"r,12\n").starts_with("line 1: "));
-    assert!(told(Format::Drmemtrace, &[7, 0].repeat(30)).starts_with("byte 0: "));
-    assert!(told(Format::Lackey, &[0; 64]).contains("not text"));
+fn what_is_of_another_format_is_reported_with_its_place() {
+    let output = |format, bytes: &[u8]| read(format, bytes, 64).unwrap_err().to_string();
+    assert!(output(Format::Lackey, b"I  0400,3\nhello\n").starts_with("line 2: `hello`"));
+    assert!(output(Format::Lackey, b"\x1f\x8b\x08\0\0").contains("compressed twice"));
+    assert!(output(Format::Champsim, &[b'x'; 128]).starts_with("byte 8: "));
+    assert!(output(Format::Gem5, b"r,12\n").starts_with("line 1: "));
+    assert!(output(Format::Drmemtrace, &[7, 0].repeat(30)).starts_with("byte 0: "));
+    assert!(output(Format::Lackey, &[0; 64]).contains("not text"));
     assert_eq!(guess(b"hello world, this is no trace\n"), None);
 }
 
 #[test]
-fn a_trace_that_was_cut_off_is_told() {
+fn a_trace_that_was_cut_off_is_reported() {
     let bytes = record(0x40_1000, [0; 6], [0, 0], [0x10_0000, 0, 0, 0]).repeat(2);
     let (seen, end) = read(Format::Champsim, &bytes[..100], 64).unwrap();
     assert_eq!(seen.accesses.len(), 1);

@@ -156,8 +156,8 @@ pub fn say_restored(restored: &Restored) {
             "weir: restored what an earlier run had left: {path}"
         ));
     }
-    for told in restored.remarks() {
-        say(&format!("weir: warning: {told}"));
+    for message in restored.remarks() {
+        say(&format!("weir: warning: {message}"));
     }
 }
 

@@ -209,8 +209,8 @@ fn row(
             Column::Population if cell.is_empty() => {}
             Column::Population => {
                 let known = Population::named(cell);
-                let told = || format!("`{cell}` in column `{head}` is no population");
-                population = Some(known.ok_or_else(told)?);
+                let output = || format!("`{cell}` in column `{head}` is no population");
+                population = Some(known.ok_or_else(output)?);
             }
             Column::Slowdown => slowdown = number()?,
             Column::Dram => components.dram = number()?,
@@ -248,19 +248,19 @@ fn row(
 /// # Errors
 /// It cannot be written.
 pub fn write(path: &Path, rows: &[Counted]) -> Result<()> {
-    let told = || format!("cannot write {}", path.display());
+    let output = || format!("cannot write {}", path.display());
     let mut counters: Vec<Counter> = rows
         .iter()
         .flat_map(|r| r.local.iter().map(|(c, _)| c))
         .collect();
     counters.sort_unstable();
     counters.dedup();
-    let mut writer = csv::Writer::from_path(path).with_context(told)?;
+    let mut writer = csv::Writer::from_path(path).with_context(output)?;
     let heads = NAMED
         .iter()
         .map(|(name, _)| *name)
         .chain(counters.iter().map(|c| c.name()));
-    writer.write_record(heads).with_context(told)?;
+    writer.write_record(heads).with_context(output)?;
     let number = |value: Option<f64>| value.map_or_else(String::new, |v| v.to_string());
     for row in rows {
         let parts = row.measured.components;
@@ -277,9 +277,9 @@ pub fn write(path: &Path, rows: &[Counted]) -> Result<()> {
                 .get(counter)
                 .map_or_else(|_| String::new(), |value| value.to_string())
         }));
-        writer.write_record(&cells).with_context(told)?;
+        writer.write_record(&cells).with_context(output)?;
     }
-    writer.flush().with_context(told).map_err(Failure::Work)
+    writer.flush().with_context(output).map_err(Failure::Work)
 }
 
 #[cfg(test)]
@@ -325,7 +325,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_line() {
-        for (text, told) in [
+        for (text, output) in [
             (
                 "workload,cycles\na,1\n",
                 "x.csv:1: there is no column `slowdown_pct`",
@@ -358,7 +358,7 @@ mod tests {
             let error = parse("x.csv", text.as_bytes()).unwrap_err();
             assert_eq!(error.code(), 2);
             let message = error.message().unwrap();
-            assert!(message.contains(told), "{message}");
+            assert!(message.contains(output), "{message}");
         }
     }
 

@@ -112,7 +112,7 @@ mod tests {
     use weir_model::topology::TierName;
 
     #[test]
-    fn machine_errors_are_told_apart_by_whose_fault_they_are() {
+    fn machine_errors_are_distinguished_by_whose_fault_they_are() {
         let unknown = MachineError::NoSuchTier {
             name: TierName::named("cxl9"),
             known: "dram".into(),

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_written_is_told_before() {
+    fn what_cannot_be_written_is_reported_before() {
         let folder = tempfile::tempdir().unwrap();
         assert!(check(&folder.path().join("no/page")).is_err());
         assert!(check(folder.path()).is_err());

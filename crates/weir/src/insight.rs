@@ -101,11 +101,11 @@ pub fn model_path(context: &Context, machine: &Identity, tiers: &Tiers) -> Resul
 /// # Errors
 /// The folder cannot be made, or the file not written.
 pub fn write_model(path: &Path, model: &SlowdownModel) -> Result<()> {
-    let told = || format!("cannot write the model {}", path.display());
+    let message = || format!("cannot write the model {}", path.display());
     let text = file::write(model)?;
     let folder = path.parent().filter(|p| !p.as_os_str().is_empty());
     if let Some(folder) = folder {
-        fs::create_dir_all(folder).with_context(told)?;
+        fs::create_dir_all(folder).with_context(message)?;
     }
     files::write(path, text)
 }

@@ -133,7 +133,7 @@ pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
 
 /// What is said of a tier that this machine does not have: where it lacks what tiers of such a name
 /// are made of, that, and else that the request was wrong.
-pub fn no_tier(name: &TierName, told: String, capabilities: &[Capability]) -> Failure {
+pub fn no_tier(name: &TierName, message: String, capabilities: &[Capability]) -> Failure {
     let feature = match name.as_str() {
         name if name.starts_with("cxl") => Some(Feature::CxlMemory),
         name if name.starts_with("node") || name == "remote" => Some(Feature::MultipleNodes),
@@ -143,8 +143,8 @@ pub fn no_tier(name: &TierName, told: String, capabilities: &[Capability]) -> Fa
     match missing.find(|c| Some(c.feature) == feature) {
         Some(Capability {
             feature, detail, ..
-        }) => Failure::Missing(anyhow!("{told}; {feature} is missing: {detail}")),
-        None => Failure::Request(anyhow!(told)),
+        }) => Failure::Missing(anyhow!("{message}; {feature} is missing: {detail}")),
+        None => Failure::Request(anyhow!(message)),
     }
 }
 

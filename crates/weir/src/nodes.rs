@@ -44,8 +44,8 @@ pub fn all_here(system: &System, topology: &Topology, names: &[TierName]) -> Res
     match missing {
         None => Ok(()),
         Some(name) => {
-            let told = MachineError::no_such_tier(name, topology).to_string();
-            Err(machine::no_tier(name, told, &system.view.capabilities()))
+            let text = MachineError::no_such_tier(name, topology).to_string();
+            Err(machine::no_tier(name, text, &system.view.capabilities()))
         }
     }
 }

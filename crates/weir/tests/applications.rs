@@ -312,7 +312,7 @@ fn with_stand_in(place: &Place, name: &str, script: &str, arguments: &str) -> Do
 }
 
 #[test]
-fn what_is_missing_or_wrong_is_told_with_what_to_do() {
+fn what_is_missing_or_wrong_is_reported_with_what_to_do() {
     let place = Place::new();
     let without = |workload: &str| {
         let mut weir = command(&place, &format!("workload run {workload} --size 2M"));

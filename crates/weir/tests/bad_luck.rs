@@ -95,8 +95,8 @@ fn a_second_interrupt_leaves_at_once() {
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(began.elapsed() < Duration::from_secs(10));
     drop(held);
-    let told = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
-    assert!(told.contains("stopping: this waits for figure"), "{told}");
+    let text = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+    assert!(text.contains("stopping: this waits for figure"), "{text}");
 }
 
 #[test]
@@ -125,13 +125,13 @@ fn figures_wait_in_memory_while_the_store_takes_none() {
     db.busy_timeout(Duration::from_secs(60)).unwrap();
     db.execute_batch(full).unwrap();
     let mut child = place.start(with(LONG, "--format json"));
-    let mut told = BufReader::new(child.stderr.take().unwrap()).lines();
-    let waits = told.find(|line| line.as_ref().unwrap().contains("wait in memory"));
+    let mut text = BufReader::new(child.stderr.take().unwrap()).lines();
+    let waits = text.find(|line| line.as_ref().unwrap().contains("wait in memory"));
     assert!(waits.is_some());
     db.execute_batch("DROP TRIGGER full").unwrap();
     place.wait_for_figures(3);
     signal(&child, "INT");
-    let rest: Vec<String> = told.map(Result::unwrap).collect();
+    let rest: Vec<String> = text.map(Result::unwrap).collect();
     let done = Done(child.wait_with_output().unwrap()).expect(1);
     assert!(
         rest.iter().any(|line| line.contains("takes figures again")),
@@ -222,7 +222,7 @@ fn two_processes_on_one_store_both_finish() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_the_results_are_still_printed() {
+fn a_full_disk_is_reported_and_the_results_are_still_printed() {
     let place = Place::new();
     place.run(SMALL).expect(0);
     // A limit on file size stands in for a full disk: writes fail in the middle of the run.
@@ -313,7 +313,7 @@ fn a_store_from_a_newer_version_is_refused() {
 }
 
 #[test]
-fn a_report_that_cannot_be_written_is_told() {
+fn a_report_that_cannot_be_written_is_reported() {
     let place = Place::new();
     place.run(SMALL).expect(0);
     place

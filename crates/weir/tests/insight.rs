@@ -111,14 +111,14 @@ fn two_files_are_compared_by_cause() {
 
     // Either way round, and against itself.
     let [first, second] = [explain[2], explain[4]];
-    for (files, told) in [
+    for (files, message) in [
         ([second, first], "25.9 % faster, most of it DRAM: -23.7"),
         ([first, first], ": as fast\n"),
     ] {
         let mut again = explain;
         (again[2], again[4]) = (files[0], files[1]);
-        let told_of = place.run(again).out();
-        assert!(told_of.contains(told), "{told_of}");
+        let output = place.run(again).out();
+        assert!(output.contains(message), "{output}");
     }
 }
 
@@ -164,13 +164,13 @@ fn values_that_are_none_are_named() {
         let run = &document["runs"][0];
         assert!(run["lost"]["dram"].is_null(), "{value}: {run}");
         let untold = run["untold"].as_array().unwrap();
-        let told = untold
+        let found = untold
             .iter()
             .find(|u| u["counter"] == "cycle_activity.stalls_l3_miss");
-        let told = told.unwrap_or_else(|| panic!("{value}: {run}"));
+        let found = found.unwrap_or_else(|| panic!("{value}: {run}"));
         assert!(
-            told["why"].as_str().unwrap().contains(why),
-            "{value}: {told}"
+            found["why"].as_str().unwrap().contains(why),
+            "{value}: {found}"
         );
         let predict = [
             "predict",
@@ -314,7 +314,7 @@ fn a_file_of_workloads_is_evaluated() {
     assert!(broken.err().contains("broken.csv:2"), "{}", broken.err());
 
     // What no run can have counted is named with its row, not only with its counter.
-    for (name, cell, told) in [
+    for (name, cell, message) in [
         ("zero", "0", "nothing ran"),
         ("wrapped", "1000", "wrapped around"),
         ("missing", "", "its cell is empty"),
@@ -324,8 +324,8 @@ fn a_file_of_workloads_is_evaluated() {
         place.file(&file, [head, &row("a", 30.0, 1), &bad].join("\r\n"));
         let refused = place.run(["predict", "--evaluate", &file, "--model", &model]);
         assert_eq!(refused.code(), if name == "missing" { 3 } else { 2 });
-        for told in [told, &format!("{file}:3: `{name}`")] {
-            assert!(refused.err().contains(told), "{}", refused.err());
+        for message in [message, &format!("{file}:3: `{name}`")] {
+            assert!(refused.err().contains(message), "{}", refused.err());
         }
     }
 }

@@ -60,7 +60,7 @@ fn a_table_names_tier_and_node() {
 #[test]
 fn what_cannot_be_asked_is_refused() {
     let place = Place::new();
-    for (arguments, code, told) in [
+    for (arguments, code, text) in [
         (&["--tier", "dram=0"][..], 2, "dram"),
         (&["--tier", "dram=256"], 2, "256"),
         (&["--tier", "attic"], 2, "no tier `attic`"),
@@ -80,7 +80,7 @@ fn what_cannot_be_asked_is_refused() {
     ] {
         let whole: Vec<&str> = ["place"].iter().chain(arguments).copied().collect();
         let said = place.run(&whole).expect(code).err();
-        assert!(said.contains(told), "{arguments:?}: {said}");
+        assert!(said.contains(text), "{arguments:?}: {said}");
     }
 }
 
@@ -346,7 +346,7 @@ fn live(place: &Place, pid: u32, named: &dyn Fn(&str) -> bool) -> Option<(Value,
 }
 
 #[test]
-fn memory_that_is_not_touched_is_told_from_memory_that_is() {
+fn memory_that_is_not_touched_is_distinguished_from_memory_that_is() {
     let place = Place::new();
     if !can_place(&place) {
         return;
@@ -426,8 +426,8 @@ fn a_move_is_measured_before_and_after() {
     assert_eq!(verified["before"], serde_json::json!([1.0, 2.0, 3.0]));
     assert_eq!(verified["after"], serde_json::json!([4.0, 5.0, 6.0]));
     assert_eq!(verified["change_pct"], 150.0);
-    let told = std::fs::read_to_string(place.path("pid")).unwrap();
-    assert_eq!(told.trim(), held.pid.to_string());
+    let text = std::fs::read_to_string(place.path("pid")).unwrap();
+    assert_eq!(text.trim(), held.pid.to_string());
     let back = format!("place restore weir-place-{}.txt", held.pid);
     place.run(&back).expect(0);
     std::fs::remove_file(&undo).unwrap();

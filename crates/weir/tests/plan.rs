@@ -96,7 +96,7 @@ fn latencies_and_break_even_points_are_the_published_ones() {
 }
 
 #[test]
-fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_told_with_their_place() {
+fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_reported_with_their_place() {
     let place = Place::new();
     let shipped = include_str!("../../weir-plan/src/prices.toml");
     place.file(
@@ -214,8 +214,8 @@ fn failures_of_optional_memory_kill_nobody_and_wrong_topologies_are_refused() {
     };
     let (vital, optional) = (killed("0%"), killed("100%"));
     assert_eq!(vital.len(), 2);
-    for ((killed, told), (none, instead)) in vital.into_iter().zip(optional) {
-        assert!(killed > 0.0 && told == 0.0);
+    for ((killed, notified), (none, instead)) in vital.into_iter().zip(optional) {
+        assert!(killed > 0.0 && notified == 0.0);
         assert_eq!((none, instead), (0.0, killed));
     }
     for (words, expected) in [
@@ -268,9 +268,9 @@ fn classes_of_memory_are_compared_and_a_fault_slows_remote_swap_alone() {
     assert!(of(open, "saved_pct") >= 0.0);
     assert_eq!(all[..4], slow[..4]);
     assert!(of(&slow[4], "load") >= of(&all[4], "load"));
-    let told = classes("--classes --share 50% --optional 100%");
+    let found = classes("--classes --share 50% --optional 100%");
     assert_eq!(
-        (of(&told[1], "killed_total"), of(&told[1], "told_total")),
+        (of(&found[1], "killed_total"), of(&found[1], "told_total")),
         (0.0, of(pool, "killed_total"))
     );
     let json = place.run(small).expect(0).json();

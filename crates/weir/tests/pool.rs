@@ -205,18 +205,18 @@ fn wrong_requests_say_what_to_do() {
             "cannot start /no/qemu: No such file",
         ),
     ] {
-        let told = place.run(format!("pool {words}").as_str()).expect(2).err();
-        assert!(told.contains(said), "{words}:\n{told}");
+        let message = place.run(format!("pool {words}").as_str()).expect(2).err();
+        assert!(message.contains(said), "{words}:\n{message}");
     }
     // What a guest that did not start was permitted is free again.
     assert_eq!(stages(&place), "free free free free");
-    let told = place
+    let message = place
         .run("pool add pool --vm vm.qmp --slices 5")
         .expect(1)
         .err();
     assert!(
-        told.contains("5 slices were asked for, and 4 of 4 are free"),
-        "{told}"
+        message.contains("5 slices were asked for, and 4 of 4 are free"),
+        "{message}"
     );
 }
 
@@ -244,9 +244,9 @@ fn a_damaged_table_is_refused_and_the_pool_can_be_made_anew() {
     ] {
         assert_ne!(bad, good);
         std::fs::write(&table, bad).unwrap();
-        let told = place.run("pool add pool --vm vm.qmp").expect(2).err();
-        assert!(told.contains(why), "{told}");
-        assert!(told.contains("pool.slices"), "{told}");
+        let message = place.run("pool add pool --vm vm.qmp").expect(2).err();
+        assert!(message.contains(why), "{message}");
+        assert!(message.contains("pool.slices"), "{message}");
     }
     write(&place.path("pool"), 3);
     place.run("pool create pool --slice 1MiB --scrub").expect(0);
@@ -258,8 +258,11 @@ fn a_damaged_table_is_refused_and_the_pool_can_be_made_anew() {
             .all(|&byte| byte == 0)
     );
     std::fs::remove_file(&table).unwrap();
-    let told = place.run("pool status pool").expect(2).err();
-    assert!(told.contains("is no pool: there is no table"), "{told}");
+    let message = place.run("pool status pool").expect(2).err();
+    assert!(
+        message.contains("is no pool: there is no table"),
+        "{message}"
+    );
 }
 
 /// The process that starts a guest becomes it, so that its slices are its own as long as it runs, and come back after.
@@ -336,8 +339,11 @@ fn two_managers_are_not_at_work_at_once() {
     while stages(&place) != "releasing free free free" {
         thread::sleep(Duration::from_millis(5));
     }
-    let told = place.run("pool recover pool").expect(1).err();
-    assert!(told.contains("another weir is changing the pool"), "{told}");
+    let message = place.run("pool recover pool").expect(1).err();
+    assert!(
+        message.contains("another weir is changing the pool"),
+        "{message}"
+    );
     // Ctrl-C leaves what the next one finishes.
     signal(&first, "INT");
     let ended = first.wait_with_output().unwrap();

@@ -249,7 +249,7 @@ fn a_host_with_one_tier_is_not_calibrated_for_steering() {
 }
 
 #[test]
-fn a_missing_model_is_told_with_the_command_that_makes_it() {
+fn a_missing_model_is_reported_with_the_command_that_makes_it() {
     let place = Place::new();
     place.run("predict chase --on skx2s --tier remote").refuses(
         2,
@@ -278,7 +278,7 @@ fn checked_files_are_a_document_too() {
 }
 
 #[test]
-fn a_missing_run_is_told_with_what_there_is() {
+fn a_missing_run_is_reported_with_what_there_is() {
     let place = Place::new();
     place
         .run("runs show 1")

@@ -177,7 +177,7 @@ fn a_reader_that_leaves_early_is_no_error() {
 }
 
 #[test]
-fn results_that_cannot_be_written_are_told() {
+fn results_that_cannot_be_written_are_reported() {
     let place = Place::new();
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
     let done = Done(place.command(SMALL).stdout(full()).output().unwrap()).expect(1);

@@ -81,8 +81,8 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
             "--on",
             "skx2s",
         ];
-        let told = place.run(with(explain, "--format json"));
-        told.expect(0).json()["runs"][0]["gbps"].as_f64().unwrap()
+        let answer = place.run(with(explain, "--format json"));
+        answer.expect(0).json()["runs"][0]["gbps"].as_f64().unwrap()
     };
     assert!(drawn("4") > 2.0 * drawn("1"));
     let predicted = |threads: &str| {
@@ -94,8 +94,8 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
             "--threads",
             threads,
         ];
-        let told = calibrated().run(with(predict, HERE)).expect(0).json();
-        told["predictions"][0]["bound"].clone()
+        let answer = calibrated().run(with(predict, HERE)).expect(0).json();
+        answer["predictions"][0]["bound"].clone()
     };
     assert_eq!([predicted("1"), predicted("10")], ["latency", "bandwidth"]);
     // A command has threads of its own.
@@ -118,7 +118,7 @@ fn a_prediction_of_nothing_is_refused() {
 }
 
 #[test]
-fn a_chase_is_told_not_to_interleave_and_every_advice_is_measured() {
+fn a_chase_is_reported_not_to_interleave_and_every_advice_is_measured() {
     let place = Place::new();
     let tune = with("tune interleave chase --verify", HERE);
     let done = place.run(&tune).expect(0);
@@ -146,12 +146,12 @@ fn a_chase_is_told_not_to_interleave_and_every_advice_is_measured() {
         }
     }
     let page = place.run("report -o -").expect(0).out();
-    for told in [
+    for message in [
         "<h3>Interleaving of chase over dram and remote</h3>",
         "waits for latency: do not interleave it",
         "bandwidth-proportional: ",
     ] {
-        assert!(page.contains(told), "{told}");
+        assert!(page.contains(message), "{message}");
     }
 }
 
@@ -173,7 +173,7 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
     assert!(evaluated.out().contains("TMA DRAM-bound"));
     assert!(evaluated.out().contains("published DRAM"));
     let page = place.run("report 1 2 3 -o -").expect(0).out();
-    for told in [
+    for message in [
         "<h1>Slowdown on skx2s",
         "<h3>Slowdown by cause</h3>",
         "<h3>Cycles lost by bfs-road</h3>",
@@ -185,7 +185,7 @@ fn runs_that_explain_and_predict_are_drawn_on_one_page() {
         "weir explain bfs-road --on skx2s --seed 1",
         "measured slowdown on remote [%]",
     ] {
-        assert!(page.contains(told), "{told}");
+        assert!(page.contains(message), "{message}");
     }
     assert!(!page.contains("NaN") && !page.contains("inf\""));
 }

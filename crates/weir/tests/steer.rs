@@ -131,7 +131,7 @@ fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
 }
 
 #[test]
-fn tenants_of_a_host_and_of_a_model_are_told_apart() {
+fn tenants_of_a_host_and_of_a_model_are_distinguished() {
     let place = Place::new();
     for (on, protect, says) in [
         ("emr2s+cxl-a", "unit:db.service", "TIER:OP or TIER:PROGRAM"),
@@ -191,7 +191,7 @@ fn what_cannot_be_steered_is_refused_with_what_to_do() {
         "kind = \"steer\"\n[control]\nfloor_pct = 140\nwindwo = \"1 s\"\n",
     );
     let config = config.to_str().unwrap();
-    for (arguments, code, told) in [
+    for (arguments, code, message) in [
         (vec!["steer", "run", "--on", "miku-a"], 2, "--scenario"),
         (
             vec!["steer", "run", "--on", "miku-a", "--scenario", "tetris"],
@@ -293,7 +293,11 @@ fn what_cannot_be_steered_is_refused_with_what_to_do() {
     ] {
         let done = place.run(&arguments);
         assert_eq!(done.code(), code, "{arguments:?}: {}", done.err());
-        assert!(done.err().contains(told), "{arguments:?}: {}", done.err());
+        assert!(
+            done.err().contains(message),
+            "{arguments:?}: {}",
+            done.err()
+        );
         assert!(done.out().is_empty(), "{arguments:?}");
     }
 }
@@ -358,9 +362,9 @@ fn a_dry_run_on_this_host_tells_how_it_is_or_what_is_missing() {
         }
         None => {
             let output = child.wait_with_output().unwrap();
-            let told = String::from_utf8_lossy(&output.stderr).into_owned();
-            assert_eq!(output.status.code(), Some(3), "{told}");
-            assert!(told.contains("control groups"), "{told}");
+            let message = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert_eq!(output.status.code(), Some(3), "{message}");
+            assert!(message.contains("control groups"), "{message}");
         }
     }
 }
@@ -518,7 +522,7 @@ fn a_run_on_a_model_says_its_sampling_error() {
 #[test]
 fn an_error_that_makes_no_sense_is_refused_in_words() {
     let place = Place::new();
-    for (error, told) in [
+    for (error, message) in [
         ("0%", "above 0 %"),
         ("-1%", "above 0 %"),
         ("100%", "below 100 %"),
@@ -528,7 +532,7 @@ fn an_error_that_makes_no_sense_is_refused_in_words() {
     ] {
         let done = place.run([&play("run", "1 s")[..], &["--error", error]].concat());
         assert_eq!(done.code(), 2, "{error}");
-        assert!(done.err().contains(told), "{error}: {}", done.err());
+        assert!(done.err().contains(message), "{error}: {}", done.err());
     }
     let host = place.run("bench latency --error 1%");
     assert_eq!(host.code(), 2);

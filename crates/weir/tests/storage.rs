@@ -207,7 +207,7 @@ fn with_stand_in(place: &Place, script: &str, arguments: &[&str]) -> (Option<i32
 }
 
 #[test]
-fn a_fio_that_is_missing_too_old_or_failing_is_told_with_what_to_do() {
+fn a_fio_that_is_missing_too_old_or_failing_is_reported_with_what_to_do() {
     let (place, folder) = (Place::new(), folder());
     let probe = place.run(["topo", "--storage", text(folder.path())]);
     if probe.code() != 0 {
@@ -266,7 +266,7 @@ fn an_aggressor_that_dies_spoils_its_own_cells_only() {
 }
 
 #[test]
-fn a_disk_without_room_for_the_scratch_file_is_told_with_what_to_do() {
+fn a_disk_without_room_for_the_scratch_file_is_reported_with_what_to_do() {
     let (place, folder) = (Place::new(), folder());
     if !can_run(&place, folder.path()) {
         return;

@@ -48,13 +48,13 @@ fn threads_of_the_other_socket_bend_the_curves_where_theirs_begins() {
             _ => assert!((at(20) / at(8) - 1.0).abs() < 0.1, "{curve:?}"),
         }
     }
-    let told = place.run(format!("{BOTH} --tier dram --threads 10,20").as_str());
-    let told = told.expect(0).out();
+    let message = place.run(format!("{BOTH} --tier dram --threads 10,20").as_str());
+    let message = message.expect(0).out();
     assert!(
-        told.contains("beyond the 10 cores of the first socket"),
-        "{told}"
+        message.contains("beyond the 10 cores of the first socket"),
+        "{message}"
     );
-    assert!(told.contains("both sockets, close"), "{told}");
+    assert!(message.contains("both sockets, close"), "{message}");
 }
 
 #[test]
@@ -97,8 +97,8 @@ fn a_run_is_written_as_streamers_files_and_compared_with_one() {
         lines[1].starts_with("1,") && lines[2].starts_with("10,"),
         "{written}"
     );
-    let told = place.run("runs compare last data.csv").expect(0).out();
-    assert!(told.contains("figures is 0.0 %"), "{told}");
+    let message = place.run("runs compare last data.csv").expect(0).out();
+    assert!(message.contains("figures is 0.0 %"), "{message}");
     let paper = "threads,copy,scale,add,triad\n10,9743.6,9647.6,11230.2,11130.2\n";
     place.file("paper.csv", paper);
     let rows = place

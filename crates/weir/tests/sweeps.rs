@@ -141,7 +141,7 @@ fn another_file_is_not_taken_for_the_same() {
 }
 
 #[test]
-fn mistakes_are_told_in_one_pass_with_their_places() {
+fn mistakes_are_reported_in_one_pass_with_their_places() {
     let place = Place::new();
     place.file(
         "sweep.toml",

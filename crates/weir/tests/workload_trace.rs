@@ -80,7 +80,7 @@ fn a_trace_becomes_a_description_that_runs() {
 }
 
 #[test]
-fn packed_traces_are_unpacked_and_damaged_ones_are_told() {
+fn packed_traces_are_unpacked_and_damaged_ones_are_reported() {
     let place = Place::new();
     let plain = place.file("t.lackey", lackey(60_000));
     place

@@ -181,14 +181,14 @@ impl Ends {
 
     /// How much longer it is than with none there, as a share.
     pub fn loss(&self, shares: &[f64]) -> f64 {
-        let told = self.time(shares) / self.local() - 1.0;
+        let expected = self.time(shares) / self.local() - 1.0;
         if self.beyond.is_empty() {
-            return told;
+            return expected;
         }
         let each = self.beyond.iter().zip(shares);
         let beyond: f64 = each.map(|(beyond, share)| beyond * share).sum();
         let all: f64 = self.beyond.iter().sum();
-        told + beyond - all * self.together(shares)
+        expected + beyond - all * self.together(shares)
     }
 
     /// How far these shares are from one object alone, 0, to all of them, 1: of the pairs of waits those whose objects are

@@ -160,7 +160,7 @@ impl Study for Explain {
             return match self.tiers.as_slice() {
                 [] | [_] => self.beside(lab, workload, &names[0], other),
                 _ => Err(LabError::Nothing(
-                    "beside another tenant a workload is on one tier; name one with --tier".into(),
+                    "with another tenant a workload is on one tier; name one with --tier".into(),
                 )),
             };
         }
@@ -314,7 +314,7 @@ impl Explained {
         for run in &self.runs {
             let tier = run.tier.as_ref().map(ToString::to_string);
             let name = match &run.beside {
-                Some(other) => format!("beside {other}"),
+                Some(other) => format!("with {other}"),
                 None if self.has_neighbour() => "alone".into(),
                 None => tier.unwrap_or_else(|| run.workload.clone()),
             };

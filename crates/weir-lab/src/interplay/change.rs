@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn few_repetitions_are_told_by_their_means() {
+    fn few_repetitions_are_reported_by_their_means() {
         let found = change(&[10.0, 10.0, 10.0], &[8.9, 9.0, 9.1]);
         assert!((found.pct + 10.0).abs() < 1e-9);
         let (low, high) = found.between.unwrap();

@@ -83,12 +83,12 @@ fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     }
     let mut said = e.latencies();
     said.extend([
-        all.told("a miss stays in the Table of Requests"),
-        wait.told("a request waits in the ingress queue"),
+        all.phrase("a miss stays in the Table of Requests"),
+        wait.phrase("a request waits in the ingress queue"),
     ]);
     said.extend(
         e.own_residency()
-            .map(|own| own.told(&format!("one for {} stays in the table", e.victim.tier))),
+            .map(|own| own.phrase(&format!("one for {} stays in the table", e.victim.tier))),
     );
     said.extend(e.holder());
     Some((Cause::TorCongestion, said))
@@ -108,7 +108,7 @@ fn ddr_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
         "DRAM carries {carried:.0} GB/s of {limit:.0} GB/s that its bus allows"
     )];
     said.extend(e.latencies());
-    said.extend(e.own_residency().map(|own| own.told("a miss for dram")));
+    said.extend(e.own_residency().map(|own| own.phrase("a miss for dram")));
     Some((Cause::DdrSaturation, said))
 }
 
@@ -119,7 +119,7 @@ fn device_saturation(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
         return None;
     }
     let own = e.own_residency()?;
-    let mut said = vec![own.told(&format!("a request to {}", e.victim.tier))];
+    let mut said = vec![own.phrase(&format!("a request to {}", e.victim.tier))];
     said.extend(e.others_share());
     said.extend(e.latencies());
     Some((Cause::DeviceSaturation, said))
@@ -143,7 +143,7 @@ fn link(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     if own.factor()? <= FLAT {
         return None;
     }
-    let mut said = vec![own.told("a request to the other socket")];
+    let mut said = vec![own.phrase("a request to the other socket")];
     if let (Ok(came), Ok(left)) = (
         e.corun.lines_gbps(Counter::UpiRxData),
         e.corun.lines_gbps(Counter::UpiTxData),
@@ -195,7 +195,7 @@ fn storage_path(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {
     }
     let wait = e.irq_wait()?;
     (wait.corun > wait.solo).then(|| {
-        let said = wait.told("a request of memory waits in the ingress queue");
+        let said = wait.phrase("a request of memory waits in the ingress queue");
         (Cause::StoragePath, vec![said])
     })
 }
@@ -213,7 +213,7 @@ impl Pair {
     }
 
     /// `a miss stays ... 412 ns, 3.6 x its 114 ns alone`.
-    fn told(self, what: &str) -> String {
+    fn phrase(self, what: &str) -> String {
         let (solo, corun) = (self.solo, self.corun);
         // What rounds to nothing is nothing.
         match self.factor().filter(|_| solo >= 0.5) {
@@ -287,8 +287,8 @@ impl Evidence<'_> {
         let l2 = self.pair(|s| s.l2_miss_ns());
         let l3 = self.pair(|s| s.l3_miss_ns());
         [
-            l2.map(|l2| l2.told("the victim's L2-miss latency")),
-            l3.map(|l3| l3.told("its L3-miss latency")),
+            l2.map(|l2| l2.phrase("the victim's L2-miss latency")),
+            l3.map(|l3| l3.phrase("its L3-miss latency")),
         ]
         .into_iter()
         .flatten()
@@ -335,14 +335,14 @@ impl Evidence<'_> {
     fn facts(&self) -> Vec<String> {
         let mut facts = self.latencies();
         facts.extend(self.own_residency().map(|own| {
-            own.told(&format!(
+            own.phrase(&format!(
                 "a miss for {} stays in the table",
                 self.victim.tier
             ))
         }));
         facts.extend(
             self.irq_wait()
-                .map(|wait| wait.told("a request waits in the ingress queue")),
+                .map(|wait| wait.phrase("a request waits in the ingress queue")),
         );
         facts.extend(self.timed.map(|ns| {
             let pair = Pair {
@@ -354,7 +354,7 @@ impl Evidence<'_> {
             } else {
                 "a dependent load from"
             };
-            pair.told(&format!("{what} {}", self.victim.tier))
+            pair.phrase(&format!("{what} {}", self.victim.tier))
         }));
         facts
     }

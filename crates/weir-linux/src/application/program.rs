@@ -17,7 +17,7 @@ use super::folder::Folder;
 use super::table::{How, entry};
 use super::{Trouble, Where, residency};
 use crate::root::Root;
-use weir_loops::programs::told::{Given, Step};
+use weir_loops::programs::report::{Given, Step};
 
 /// The time between two looks at the user's wish to stop.
 const LOOK: Duration = Duration::from_millis(100);
@@ -129,7 +129,7 @@ impl Task {
         root: &Root,
         place: &Where,
         stop: &dyn Fn() -> bool,
-        told: &mut dyn FnMut(Line),
+        report: &mut dyn FnMut(Line),
     ) -> Result<Ran, Trouble> {
         let folder = Folder::make()?;
         let (mut command, named) = self.command(&folder);
@@ -170,7 +170,7 @@ impl Task {
                 Ok(_) | Err(RecvTimeoutError::Timeout) if stop() => return Err(Trouble::Stopped),
                 Ok(line) if line == "look" => {
                     ran.resident = residency::of_tree(root, child.0.id());
-                    told(Line::Loaded);
+                    report(Line::Loaded);
                     if let Some(input) = &mut child.0.stdin {
                         // A program that has gone is noticed by its exit status.
                         let _ = input.write_all(b"\n");
@@ -182,9 +182,9 @@ impl Task {
                     Some(("wrong", text)) => ran.wrong.push(text.to_owned()),
                     Some(("failed", text)) => {
                         let (name, why) = text.split_once(' ').unwrap_or((text, "no reason"));
-                        told(Line::Failed(name.replace('_', " "), why.to_owned()));
+                        report(Line::Failed(name.replace('_', " "), why.to_owned()));
                     }
-                    _ => told(Line::Figure(Step::read(&line).ok_or_else(|| {
+                    _ => report(Line::Figure(Step::read(&line).ok_or_else(|| {
                         Trouble::Failed(format!("{named} wrote `{line}`, which is no figure"))
                     })?)),
                 },

@@ -9,7 +9,7 @@ use weir_model::workload::{Application, RealProgram};
 use super::Trouble;
 use super::program::Task;
 use super::server::{self, Served};
-use weir_loops::programs::told::{Given, Told};
+use weir_loops::programs::report::{Given, Report};
 use weir_loops::programs::{columns, embedding, graph, neighbours, services, shuffle};
 
 /// How an application runs.
@@ -24,7 +24,7 @@ pub enum How {
 }
 
 /// The body of one of Weir's own programs. What follows its arguments is its own.
-pub type Kernel = fn(&Given, &[String], &mut Told<'_>) -> io::Result<()>;
+pub type Kernel = fn(&Given, &[String], &mut Report<'_>) -> io::Result<()>;
 
 /// An application.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +98,7 @@ table! {
 pub fn run_kernel(application: Application, arguments: &[String]) -> io::Result<()> {
     match (entry(application).how, Given::read(arguments)) {
         (How::Kernel(kernel), Some((given, rest))) => {
-            kernel(&given, rest, &mut Told::new(io::stdout().lock()))
+            kernel(&given, rest, &mut Report::new(io::stdout().lock()))
         }
         _ => Err(io::Error::other(format!(
             "`workload kernel {application}` is run by `weir workload run`"

@@ -20,7 +20,7 @@ use super::{Trouble, Where};
 use crate::pin::Pinned;
 use crate::root::Root;
 use weir_loops::programs::client::{Client, Drive, Seen};
-use weir_loops::programs::told::Step;
+use weir_loops::programs::report::Step;
 
 /// Between two looks at the user's wish to stop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -292,15 +292,15 @@ impl Owner {
                 seed: self.tenant.seed,
                 weir: self.weir.clone(),
             };
-            let (mut steps, mut failed, mut told) = (Vec::new(), None, false);
+            let (mut steps, mut failed, mut report) = (Vec::new(), None, false);
             let ran = task.run(
                 &self.root,
                 &self.place,
                 &|| self.stops(),
                 &mut |line| match line {
                     Line::Loaded => {
-                        if endless && !told {
-                            told = true;
+                        if endless && !report {
+                            report = true;
                             self.tell(Answer::Ready);
                         }
                     }

@@ -56,7 +56,7 @@ impl Look<'_> {
             false => lacking.remedy,
         };
         Found::new(Severity::Minor, spoils, feature_lacks(feature))
-            .told_by(path, lacking.detail)
+            .shown_by(path, lacking.detail)
             .so(&lacking.cost)
             .or(help)
             .alone()
@@ -159,7 +159,7 @@ impl Found {
     }
 
     /// The file that shows it, and its content.
-    pub fn told_by(mut self, path: impl Into<String>, says: impl ToString) -> Self {
+    pub fn shown_by(mut self, path: impl Into<String>, says: impl ToString) -> Self {
         self.0.evidence.push(Evidence {
             path: path.into(),
             says: says.to_string(),

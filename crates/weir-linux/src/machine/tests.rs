@@ -306,7 +306,7 @@ fn memory_of_one_run_serves_the_next_and_is_verified_again() {
 }
 
 #[test]
-fn threads_of_several_tenants_are_told_apart() {
+fn threads_of_several_tenants_are_distinguished() {
     let testbed = testbed();
     let mut machine = machine(&testbed);
     let cores = machine.topology().cores.clone();

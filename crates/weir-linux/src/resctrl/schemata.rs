@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_is_left_out_and_what_is_wrong_is_told() {
+    fn what_is_not_known_is_left_out_and_what_is_wrong_is_reported() {
         let text = "L4:0=ff\nL2:uninitialized\nMB:0=50";
         let found = Schemata::parse(text).unwrap();
         assert_eq!(found.iter().collect::<Vec<_>>(), [(Resource::Mb, 0, 50)]);
@@ -142,7 +142,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_told(text in "(?s)([LMB3:=;0-9a-f\n ]|.){0,80}") {
+        fn garbage_is_reported(text in "(?s)([LMB3:=;0-9a-f\n ]|.){0,80}") {
             if let Err(why) = Schemata::parse(&text) {
                 prop_assert!(why.reason.contains("schemata"));
             }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_apart_by_their_pages_and_the_system_is_left_alone() {
+    fn groups_are_distinguished_by_their_pages_and_the_system_is_left_alone() {
         let machine = Machine::new();
         group(&machine, "/fast", 1001, [900, 0]);
         group(&machine, "/k8s/pod/slow", 1002, [10, 800]);

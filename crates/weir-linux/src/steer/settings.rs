@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_lacks_schemes_is_told_with_its_version() {
+    fn a_kernel_that_lacks_schemes_is_reported_with_its_version() {
         let machine = Machine::new();
         let life = Life::default();
         let root = machine.root(&life);

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_are_told_from_words() {
+    fn documents_are_distinguished_from_words() {
         let text =
             "fio: hello\n{\n  \"a\" : {\n    \"b\" : 1\n  }\n}\n\nbye\n{\"c\": 2}\n{\n \"cut\"\n";
         let (words, documents) = sort(text);

@@ -129,7 +129,7 @@ fn a_process_that_is_let_go_of_is_gone() {
 }
 
 #[test]
-fn a_process_that_fails_is_told_with_what_it_said() {
+fn a_process_that_fails_is_reported_with_what_it_said() {
     let folder = folder();
     for (work, said) in [
         (
@@ -150,7 +150,7 @@ fn a_process_that_fails_is_told_with_what_it_said() {
             error.contains("`victim`") && error.contains(said),
             "{error}"
         );
-        assert_eq!(running.end().unwrap(), None, "it was told");
+        assert_eq!(running.end().unwrap(), None, "it was asked to end");
     }
 }
 

@@ -9,8 +9,8 @@ use std::io;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use super::report::{Given, Report, Step};
 use super::threads::{parts, ranges, tasks};
-use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 const LINE: u64 = 64;
@@ -40,7 +40,7 @@ struct Answer {
 }
 
 /// Makes the data of one operator, and runs it.
-pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
     let mut random = Random::new(given.seed);
     let make = match given.variant.as_str() {
         "build" => build,
@@ -52,7 +52,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
         _ => scan,
     };
     let mut operator = make(given.bytes, &mut random);
-    told.version(&format!(
+    report.version(&format!(
         "{} of {} rows, {:.1} B each",
         given.variant,
         operator.rows,
@@ -60,12 +60,12 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
     ))?;
     for trial in 0..given.trials {
         let answer = (operator.run)(given.threads);
-        told.look()?;
+        report.look()?;
         let digest = format!("{:x}", answer.digest);
         let step = Step::trial(trial, answer.time, operator.rows as u64, digest);
         let step = step.of(operator.bytes / 1_000_000, "MB");
         let otherwise = "its answer is not that of the rows as they were made";
-        told.figure(&step, answer.right, otherwise)?;
+        report.figure(&step, answer.right, otherwise)?;
     }
     Ok(())
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::time::Instant;
 
 use super::keys::{Keys, Popular};
+use super::report::{Given, Report, Step};
 use super::threads::{parts, tasks};
-use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 const TABLES: usize = 8;
@@ -24,10 +24,10 @@ fn element(seed: u64, table: usize, row: usize, column: usize) -> f32 {
 }
 
 /// Makes tables and indices, and sums.
-pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
     let width = (given.record as usize / 4).clamp(8, 1024);
     let rows = (given.bytes as usize / TABLES / width / 4).max(2);
-    told.version(&format!(
+    report.version(&format!(
         "{TABLES} tables of {rows} rows of {width} numbers, {POOL} look-ups each"
     ))?;
     let tables: Vec<Vec<f32>> = tasks(given.threads, TABLES, |table| {
@@ -47,7 +47,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
         let began = Instant::now();
         reduce(given.threads, &tables, &indices, width, &mut sums);
         let time = began.elapsed();
-        told.look()?;
+        report.look()?;
         let right = (0..SAMPLES * TABLES).step_by(CHECKED).all(|at| {
             let table = at % TABLES;
             let named = &indices[at * POOL..(at + 1) * POOL];
@@ -58,7 +58,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
         });
         let total: f64 = sums.iter().map(|&sum| f64::from(sum)).sum();
         let step = Step::trial(trial, time, SAMPLES as u64, total);
-        told.figure(
+        report.figure(
             &step.of((SAMPLES * TABLES * POOL) as u64, "look-ups"),
             right,
             "a sum differs from that of the rows as they were made",

@@ -77,22 +77,23 @@ impl Ledger {
     /// # Errors
     /// What is wrong.
     pub fn check_scan(&self, from: u64, most: usize, found: &[u8]) -> Result<Vec<u64>, String> {
-        let told = |what: &str| format!("a scan of {most} keys from {} {what}", values::name(from));
+        let report =
+            |what: &str| format!("a scan of {most} keys from {} {what}", values::name(from));
         let mut keys: Vec<u64> = Vec::with_capacity(most);
         for name in names(found) {
-            let key = values::number(name).ok_or_else(|| told("finds what is no key"))?;
+            let key = values::number(name).ok_or_else(|| report("finds what is no key"))?;
             let next = keys.last().map_or(from, |last| last + 1);
             if key < next || key >= self.keys() {
-                return Err(told("finds keys that are not in order"));
+                return Err(report("finds keys that are not in order"));
             }
             if key > next && next < self.loaded {
-                return Err(told(&format!("lacks {}", values::name(next))));
+                return Err(report(&format!("lacks {}", values::name(next))));
             }
             keys.push(key);
         }
         let next = keys.last().map_or(from, |last| last + 1);
         if keys.len() > most || (keys.len() < most && next < self.loaded) {
-            return Err(told(&format!("finds {}", keys.len())));
+            return Err(report(&format!("finds {}", keys.len())));
         }
         Ok(keys)
     }

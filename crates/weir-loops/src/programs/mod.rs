@@ -1,6 +1,6 @@
 //! Weir's own programs, and the client that sends requests to servers.
 //!
-//! A program is a function of what it is given and of where it tells its figures ([`told`]): [`columns`] has queries,
+//! A program is a function of what it is given and of where it tells its figures ([`report`]): [`columns`] has queries,
 //! [`graph`] the kernels of a graph, [`neighbours`] a search of vectors, [`embedding`] look-ups, [`shuffle`] a sort and
 //! [`services`] a chain of processes. [`client`] sends requests ([`mix`] and [`keys`] draw them, [`values`] makes answers
 //! that can be checked, [`protocol`] writes and reads the protocols of Redis and memcached).
@@ -17,11 +17,11 @@ mod ledger;
 pub mod mix;
 pub mod neighbours;
 pub mod protocol;
+pub mod report;
 pub mod services;
 pub mod shuffle;
 mod stretch;
 mod threads;
-pub mod told;
 pub mod values;
 mod waiting;
 

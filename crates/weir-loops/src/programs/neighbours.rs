@@ -12,8 +12,8 @@ use std::time::Instant;
 use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
+use super::report::{Given, Report, Step};
 use super::threads::tasks;
-use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 const DIMENSIONS: usize = 128;
@@ -183,7 +183,7 @@ fn search(layers: &[Layer], query: &[f32; DIMENSIONS], seen: &mut [u32], turn: u
 }
 
 /// Makes the graph, and searches it.
-pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
     let each = (DIMENSIONS + LINKS) as u64 * 4;
     let vectors = (given.bytes / each).clamp(1024, 1 << 31) as usize;
     let layers = make(vectors, given.threads, given.seed);
@@ -208,7 +208,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
         all.truncate(ANSWERS);
         all
     });
-    let mut told_version = false;
+    let mut has_version = false;
     for trial in 0..given.trials {
         let next = AtomicUsize::new(0);
         let began = Instant::now();
@@ -227,7 +227,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
             }
         });
         let time = began.elapsed();
-        told.look()?;
+        report.look()?;
         let mut latency = LatencyHistogram::new();
         let (mut hits, mut check, mut right) = (0, 0_u64, true);
         for (its, found) in found {
@@ -246,8 +246,8 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
             }
         }
         let recall = hits as f64 / (COMPARED * ANSWERS) as f64;
-        if !std::mem::replace(&mut told_version, true) {
-            told.version(&format!(
+        if !std::mem::replace(&mut has_version, true) {
+            report.version(&format!(
                 "{vectors} vectors of {DIMENSIONS} numbers, {LINKS} links, {} layers, recall {:.0} %",
                 layers.len(),
                 recall * 100.0
@@ -256,7 +256,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
         let step = Step::trial(trial, time, SEARCHES as u64, format!("{check:x}"));
         let step = step.of(SEARCHES as u64, "searches").each(&latency);
         let otherwise = format!("distances are wrong, or recall is {recall}");
-        told.figure(&step, right && recall >= LEAST_RECALL, &otherwise)?;
+        report.figure(&step, right && recall >= LEAST_RECALL, &otherwise)?;
     }
     Ok(())
 }

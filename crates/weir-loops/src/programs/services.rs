@@ -12,8 +12,8 @@ use weir_model::latency::LatencyHistogram;
 use weir_model::units::Nanos;
 
 use super::keys::unit;
+use super::report::{Given, Report, Step};
 use super::threads::tasks;
-use super::told::{Given, Step, Told};
 use crate::child::end_with_this_thread;
 use crate::kernels::Random;
 
@@ -39,13 +39,13 @@ fn last(service: u64, records: u64, request: u64, mut look_up: impl FnMut(u64) -
 }
 
 /// Starts the services, and asks the first one.
-pub fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, rest: &[String], report: &mut Report<'_>) -> io::Result<()> {
     let records = (given.bytes / SERVICES / given.record.max(8)).max(2);
     if let [service] = rest {
         let service = service.parse().map_err(io::Error::other)?;
         return serve(given, service, records);
     }
-    told.version(&format!(
+    report.version(&format!(
         "{SERVICES} services of {records} records, {LOOK_UPS} look-ups and {} ms each, {} clients",
         THINKS.as_millis(),
         CLIENTS * given.threads
@@ -61,7 +61,7 @@ pub fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Result<()
             ask(given, records, trial, client)
         });
         let time = began.elapsed();
-        told.look()?;
+        report.look()?;
         let (mut latency, mut wrong) = (LatencyHistogram::new(), 0);
         let mut complete = true;
         for seen in seen {
@@ -74,7 +74,7 @@ pub fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Result<()
             }
         }
         if !complete {
-            told.failed(
+            report.failed(
                 &format!("trial {}", trial + 1),
                 "a service ended during the run",
             )?;
@@ -89,7 +89,7 @@ pub fn run(given: &Given, rest: &[String], told: &mut Told<'_>) -> io::Result<()
         let step = Step::trial(trial, time, 0, "-")
             .of(done, "requests")
             .each(&latency);
-        told.figure(&step, wrong == 0, &format!("{wrong} sums are wrong"))?;
+        report.figure(&step, wrong == 0, &format!("{wrong} sums are wrong"))?;
     }
     Ok(())
 }

@@ -6,8 +6,8 @@ use std::collections::BinaryHeap;
 use std::io;
 use std::time::Instant;
 
+use super::report::{Given, Report, Step};
 use super::threads::tasks;
-use super::told::{Given, Step, Told};
 use crate::kernels::Random;
 
 /// 128 bytes, the first word the key.
@@ -81,10 +81,10 @@ fn reduce(written: &[Written], n: usize) -> Vec<Record> {
 }
 
 /// Makes records, and shuffles them.
-pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
+pub fn run(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
     // The input, what the map tasks write, and what the others merge.
     let each = (given.bytes / 3 / BYTES / TASKS as u64).max(PARTITIONS as u64) as usize;
-    told.version(&format!(
+    report.version(&format!(
         "{} records of {BYTES} B, {TASKS} tasks that map, {PARTITIONS} partitions",
         each * TASKS
     ))?;
@@ -103,7 +103,7 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
         let again = Instant::now();
         let merged = tasks(given.threads, PARTITIONS, |n| reduce(&written, n));
         let reduced = again.elapsed();
-        told.look()?;
+        report.look()?;
         let after = Sums::of(merged.iter().flatten());
         let sorted = merged.iter().flatten().is_sorted_by_key(|record| record[0]);
         let check = format!("{:x}-{:x}", after.keys, after.payload);
@@ -112,8 +112,8 @@ pub fn run(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
                 name: name.into(),
                 ..Step::trial(trial, time, all, &check)
             };
-            let told_of = "records are lost, changed or out of order after the merge";
-            told.figure(&step.of(all, "records"), sorted && after == before, told_of)?;
+            let failure = "records are lost, changed or out of order after the merge";
+            report.figure(&step.of(all, "records"), sorted && after == before, failure)?;
         }
     }
     Ok(())

@@ -40,15 +40,15 @@ pub fn make(key: u64, version: u32, length: usize, value: &mut Vec<u8>) {
 /// In words: it is no value, or it is damaged.
 pub fn check(value: &[u8]) -> Result<(u64, u32), String> {
     let word = |part: &[u8]| part.try_into().map(u64::from_le_bytes).ok();
-    let told = || format!("a value of {} bytes is damaged", value.len());
+    let report = || format!("a value of {} bytes is damaged", value.len());
     if value.len() < LEAST {
-        return Err(told());
+        return Err(report());
     }
     let (body, sum) = value.split_at(value.len() - 8);
     let version = word(&body[8..16]).and_then(|version| u32::try_from(version).ok());
     match (word(&body[..8]), version) {
         (Some(key), Some(version)) if word(sum) == Some(checksum(body)) => Ok((key, version)),
-        _ => Err(told()),
+        _ => Err(report()),
     }
 }
 

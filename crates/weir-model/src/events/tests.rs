@@ -37,18 +37,21 @@ fn every_table_that_comes_with_weir_is_without_mistake_and_speaks_of_every_count
 
 #[test]
 fn the_names_of_tables_are_listed_once() {
-    let told = LIBRARY.get("vax").unwrap_err().reason;
-    let (_, names) = told.split_once("known are ").unwrap();
+    let message = LIBRARY.get("vax").unwrap_err().reason;
+    let (_, names) = message.split_once("known are ").unwrap();
     let mut names: Vec<&str> = names.split(", ").collect();
     let all = names.len();
     names.sort_unstable();
     names.dedup();
-    assert_eq!(names.len(), all, "{told}");
-    assert!(names.contains(&"zen4") && names.contains(&"spr"), "{told}");
+    assert_eq!(names.len(), all, "{message}");
+    assert!(
+        names.contains(&"zen4") && names.contains(&"spr"),
+        "{message}"
+    );
 }
 
 #[test]
-fn processors_are_told_apart_down_to_the_stepping() {
+fn processors_are_distinguished_down_to_the_stepping() {
     let library = &*LIBRARY;
     let of = |vendor: &str, family, model, stepping| {
         let vendor = vendor.to_owned();

@@ -175,13 +175,13 @@ mod tests {
             ("emr2s,uncore.cluster_tiers=2", "cluster_tiers"),
             ("emr2s+cxl-a,channels=1+cxl-a", "named twice"),
         ] {
-            let told = Library::builtin()
+            let message = Library::builtin()
                 .change(expression)
                 .map_err(|e| e.to_string());
-            let told = told.err().unwrap_or_default();
+            let message = message.err().unwrap_or_default();
             assert!(
-                told.contains(said) && (told.is_empty() == said.is_empty()),
-                "{expression}: {told}"
+                message.contains(said) && (message.is_empty() == said.is_empty()),
+                "{expression}: {message}"
             );
         }
     }

@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn every_mistake_of_a_log_is_told_with_its_place() {
+    fn every_mistake_of_a_log_is_reported_with_its_place() {
         let text =
             format!("{MLC}\r\ncxl,d0,8,1,0,0,400,46000,x\ncxl,d0,eight,0,0,0,-4,nan,x\ncxl,d0\n");
         let shown = parse("log.csv", &text, CLOCK).unwrap_err().to_string();

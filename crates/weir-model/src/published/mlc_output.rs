@@ -203,7 +203,7 @@ Delay\t(ns)\tMB/sec
     }
 
     #[test]
-    fn mistakes_are_told_with_their_place() {
+    fn mistakes_are_reported_with_their_place() {
         for (from, to, expected) in [
             (
                 "339.11",

@@ -302,12 +302,12 @@ mod tests {
     #[test]
     fn a_wrong_step_says_which_one_it_would_be() {
         let mut owners = Owners::free(1);
-        let told = owners.online(0).unwrap_err().to_string();
+        let text = owners.online(0).unwrap_err().to_string();
         assert_eq!(
-            told,
+            text,
             "slice 0 is free, and bringing online is a step of a slice that is adding"
         );
-        let told = owners.permit(1, &vm()).unwrap_err().to_string();
-        assert_eq!(told, "there is no slice 1; the pool has 1, from 0 on");
+        let text = owners.permit(1, &vm()).unwrap_err().to_string();
+        assert_eq!(text, "there is no slice 1; the pool has 1, from 0 on");
     }
 }

@@ -189,7 +189,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn the_models_mark_and_mispredict_as_often_as_they_are_told() {
+    fn the_models_mark_and_mispredict_as_often_as_they_are_reported() {
         let trace = Generate::default().run().unwrap();
         let known = Known::of(&trace, 1);
         let policy = Policy::Pond(Predictions::default());

@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_are_told_apart_where_many_rows_have_the_lowest_value() {
+    fn groups_are_distinguished_where_many_rows_have_the_lowest_value() {
         let x: Vec<f64> = (0..300).map(|row| f64::from(row % 3)).collect();
         let y: Vec<f64> = x.iter().map(|x| [0.0, 0.6, 0.85][*x as usize]).collect();
         let model = trained(&x, &y, 0.02);

@@ -374,18 +374,18 @@ mod tests {
 
     #[test]
     fn a_file_that_is_no_trace_is_refused_with_its_place() {
-        let told = |text: &str| own(text).unwrap_err().to_string();
+        let message = |text: &str| own(text).unwrap_err().to_string();
         assert!(
-            told("arrival_s,departure_s,cores\n")
+            message("arrival_s,departure_s,cores\n")
                 .contains("t.csv:1: there is no column `memory_gib`")
         );
-        assert!(told("arrival_s,begin\n").contains("`begin` is not a column"));
-        let none = told("arrival_s,departure_s,cores,memory_gib\n1,2,x,4\n");
+        assert!(message("arrival_s,begin\n").contains("`begin` is not a column"));
+        let none = message("arrival_s,departure_s,cores,memory_gib\n1,2,x,4\n");
         assert!(
             none.contains("no line is a VM; t.csv: unreadable: 1 in all, line 2"),
             "{none}"
         );
-        let unit = told("arrival_s,departure_s,cores,memory_gib\n1,2,2,8192\n1,2,2,4096\n");
+        let unit = message("arrival_s,departure_s,cores,memory_gib\n1,2,2,8192\n1,2,2,4096\n");
         assert!(unit.contains("another unit than GiB"), "{unit}");
     }
 

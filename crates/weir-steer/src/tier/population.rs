@@ -126,7 +126,9 @@ impl Population {
             }
         }
         match names.len() {
-            1 => Err(LabError::Nothing("name a policy besides first-touch".into())),
+            1 => Err(LabError::Nothing(
+                "name a policy besides first-touch".into(),
+            )),
             _ => Ok(names),
         }
     }

@@ -124,13 +124,13 @@ mod tests {
 
     #[test]
     fn warnings_that_differ_in_numbers_alone_are_printed_once() {
-        let told = alike([
+        let kept = alike([
             "CPU 0 waited 8.5 % of the time",
             "no memory",
             "CPU 1 waited 94 % of the time",
         ]);
         assert_eq!(
-            told,
+            kept,
             [
                 "CPU 1 waited 94 % of the time (and 1 more like it)",
                 "no memory"

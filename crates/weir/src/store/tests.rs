@@ -180,7 +180,7 @@ fn a_file_of_something_else_is_no_store() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_keeps_what_was_written_before() {
+fn a_full_disk_is_reported_and_keeps_what_was_written_before() {
     let (_folder, path) = place();
     let mut store = Store::open(&path).unwrap();
     let run = store.begin(&a_run("host")).unwrap();

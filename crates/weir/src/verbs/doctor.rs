@@ -137,8 +137,9 @@ impl<'a> From<&'a Finding> for FindingRow<'a> {
 }
 
 fn evidence(finding: &Finding) -> String {
-    let told = finding.evidence.iter();
-    told.map(|e| format!("{}: {}", e.path, e.says))
+    let evidence = finding.evidence.iter();
+    evidence
+        .map(|e| format!("{}: {}", e.path, e.says))
         .collect::<Vec<_>>()
         .join("; ")
 }
@@ -210,9 +211,9 @@ fn describe_finding(finding: &Finding) -> String {
         &first,
         indent,
     );
-    for told in &finding.evidence {
+    for message in &finding.evidence {
         text.push_str(&wrap(
-            &format!("{}: {}", told.path, told.says),
+            &format!("{}: {}", message.path, message.says),
             &format!("{indent}seen:   "),
             &format!("{indent}        "),
         ));

@@ -93,7 +93,7 @@ impl Args {
         let threads = weir_lab::Threads::all(&self.study.threads);
         if threads.len() > 1 {
             return Err(Failure::request(
-                "beside programs a stream has one number of threads; give --threads one",
+                "with programs a stream has one number of threads; give --threads one",
             ));
         }
         let mut all = sides(&self.study.victims)?;

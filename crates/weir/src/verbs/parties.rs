@@ -85,7 +85,7 @@ pub fn prepare(
     chosen: &Chosen,
     context: &Context,
 ) -> Result<Vec<String>> {
-    let mut told = Vec::new();
+    let mut notes = Vec::new();
     for party in parties {
         let What::Application(program, tiers) = &mut party.what else {
             continue;
@@ -99,7 +99,7 @@ pub fn prepare(
         let (bytes, reduced) =
             fitting(size, program, &host, &chosen.topology, (&placements, part))?;
         program.bytes = bytes;
-        told.extend(reduced.map(|text| format!("{}: {text}", party.name)));
+        notes.extend(reduced.map(|text| format!("{}: {text}", party.name)));
     }
-    Ok(told)
+    Ok(notes)
 }

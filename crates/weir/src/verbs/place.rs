@@ -423,11 +423,11 @@ fn verdict(document: &PlaceDocument) -> Result<()> {
     let asked: u64 = step.nodes.iter().map(|pages| pages.asked).sum();
     let found = step.nodes.iter().filter(|pages| pages.found > 0);
     let found = found.map(|pages| format!("{} on node {}", pages.found, pages.node));
-    let told: Vec<String> = found.chain(step.refused.iter().cloned()).collect();
+    let message: Vec<String> = found.chain(step.refused.iter().cloned()).collect();
     Err(Failure::work(format!(
         "the kernel did not place the memory as requested: {}, {} of {asked} pages are on other nodes; {}",
         step.what,
         step.misplaced,
-        told.join(", ")
+        message.join(", ")
     )))
 }

@@ -28,7 +28,7 @@ pub(super) fn cxl_no_region(look: &Look) -> Verdict {
         .map(|memdev| {
             let (name, size) = (&memdev.name, memdev.volatile.known().copied().unwrap_or_default());
             let found = tiering(Severe, format!("{name} has {size} of memory and no region"))
-                .told_by(format!("{CXL}/{name}/ram/size"), size)
+                .shown_by(format!("{CXL}/{name}/ram/size"), size)
                 .so("its memory has no addresses: no program can use it");
             match decoder {
                 _ if old => found.or("regions of volatile memory need Linux 6.3 or later; let the firmware make them, or boot a newer kernel"),
@@ -66,14 +66,14 @@ pub(super) fn cxl_not_memory(look: &Look) -> Verdict {
         match driver.as_deref() {
             Some("device_dax") => found.push(
                 finding
-                    .told_by(format!("{path}/driver"), "device_dax: devdax mode")
+                    .shown_by(format!("{path}/driver"), "device_dax: devdax mode")
                     .run(format!(
                         "daxctl reconfigure-device --mode=system-ram {name}"
                     )),
             ),
             Some("kmem") if !online => found.push(
                 finding
-                    .told_by(
+                    .shown_by(
                         format!("{path}/driver"),
                         "kmem, but its node has no memory online",
                     )
@@ -81,7 +81,7 @@ pub(super) fn cxl_not_memory(look: &Look) -> Verdict {
             ),
             None if !online => found.push(
                 finding
-                    .told_by(format!("{path}/driver"), "no driver")
+                    .shown_by(format!("{path}/driver"), "no driver")
                     .run("modprobe kmem")
                     .run(format!(
                         "daxctl reconfigure-device --mode=system-ram {name}"
@@ -108,7 +108,7 @@ pub(super) fn blocks_offline(look: &Look) -> Verdict {
         };
         found.push(
             tiering(Severe, format!("{} of {} memory blocks of node {} are offline", offline.len(), blocks.len(), node.id))
-                .told_by(format!("/sys/devices/system/memory/memory{first}/state"), "offline")
+                .shown_by(format!("/sys/devices/system/memory/memory{first}/state"), "offline")
                 .so("this part of the tier cannot be allocated")
                 .run(format!("for b in /sys/devices/system/node/node{}/memory*; do echo online_movable > $b/state; done", node.id)),
         );
@@ -131,7 +131,7 @@ pub(super) fn not_movable(look: &Look) -> Verdict {
             continue;
         };
         let finding = tiering(Spoils, format!("{} of {} memory blocks of node {} are not movable", fixed.len(), zones.len(), node.id))
-            .told_by(format!("/sys/devices/system/memory/memory{first}/valid_zones"), zone)
+            .shown_by(format!("/sys/devices/system/memory/memory{first}/valid_zones"), zone)
             .so("the kernel puts its own pages on the slow tier, and the tier cannot be taken offline again");
         let device = dax_of(look, node.id);
         found.push(match device {
@@ -172,7 +172,7 @@ pub(super) fn auto_online(look: &Look) -> Verdict {
         _ => return fine(),
     };
     tiering(Minor, format!("new memory comes up {policy}"))
-        .told_by(path, policy)
+        .shown_by(path, policy)
         .so(effect)
         .run(format!("echo online_movable > {path}"))
         .or("to keep it over a reboot: memhp_default_state=online_movable on the kernel's command line")

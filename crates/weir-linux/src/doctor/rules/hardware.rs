@@ -14,7 +14,7 @@ pub(super) fn virtual_machine(look: &Look) -> Verdict {
         return fine();
     };
     measurement(Spoils, "this is a virtual machine")
-        .told_by("/proc/cpuinfo", evidence)
+        .shown_by("/proc/cpuinfo", evidence)
         .so("neighbours on the same host disturb timing, and nested page tables lengthen page walks")
         .or("measure on the host itself; here, compare figures of one run only")
         .alone()
@@ -38,7 +38,7 @@ pub(super) fn emulated_cxl(look: &Look) -> Verdict {
         };
         found.push(
             measurement(Severe, format!("an emulator provides {}", memdev.name))
-                .told_by(says.0, says.1)
+                .shown_by(says.0, says.1)
                 .so("its latency and bandwidth are those of the emulator: results are functional only")
                 .or("use it to try commands and placement; measure on hardware, or simulate one with --on PLATFORM"),
         );
@@ -64,7 +64,7 @@ pub(super) fn invariant_tsc(look: &Look) -> Verdict {
         Spoils,
         "the time-stamp counter has no guaranteed constant rate",
     )
-    .told_by("/proc/cpuinfo", format!("no flag {}", missing.join(" ")))
+    .shown_by("/proc/cpuinfo", format!("no flag {}", missing.join(" ")))
     .so("single accesses are timed with a system call's clock, to about 20 ns")
     .or(if look.view.is_virtual() {
         "let the hypervisor pass the flags through (QEMU: -cpu host,+invtsc)"
@@ -88,7 +88,7 @@ pub(super) fn clock_source(look: &Look) -> Verdict {
         return fine();
     }
     let found = measurement(Minor, format!("the kernel's clock source is {source}"))
-        .told_by(&current, &source)
+        .shown_by(&current, &source)
         .so("reading the clock takes a device access, about a microsecond");
     if has_tsc {
         found.run(format!("echo tsc > {current}")).alone()
@@ -105,7 +105,7 @@ pub(super) fn smt(look: &Look) -> Verdict {
         return fine();
     }
     measurement(Spoils, "two hardware threads share each core")
-        .told_by(path, 1)
+        .shown_by(path, 1)
         .so("work on the sibling uses buffers and cache of the measured core; Weir uses one thread of each core, other programs may not")
         .run(format!("echo off > {CPU}/smt/control"))
         .alone()
@@ -124,7 +124,7 @@ pub(super) fn governor(look: &Look) -> Verdict {
         return fine();
     };
     measurement(Spoils, format!("{} cores run under the governor {governor}", found.len()))
-        .told_by(path, governor)
+        .shown_by(path, governor)
         .so("the first milliseconds of a run are slower than the rest, and latency in ns follows the load")
         .run(format!("echo performance | tee {CPU}/cpufreq/policy*/scaling_governor"))
         .alone()
@@ -135,7 +135,7 @@ pub(super) fn turbo(look: &Look) -> Verdict {
         let path = format!("{CPU}/{file}");
         if look.value::<u32>(&path)? == Some(on) {
             return measurement(Minor, "cores may run above their base frequency")
-                .told_by(&path, on)
+                .shown_by(&path, on)
                 .so("one thread runs at another clock than many: scaling with threads is not only an effect of memory")
                 .run(format!("echo {off} > {path}"))
                 .alone();
@@ -163,8 +163,8 @@ pub(super) fn uncore_clock(look: &Look) -> Verdict {
         Minor,
         "the mesh and the last-level cache change their clock with load",
     )
-    .told_by(path("min_freq_khz"), least)
-    .told_by(path("max_freq_khz"), most)
+    .shown_by(path("min_freq_khz"), least)
+    .shown_by(path("max_freq_khz"), most)
     .so("idle latency includes a slow mesh, loaded latency a fast one")
     .run(format!("echo {most} | tee {base}/*/min_freq_khz"))
     .alone()
@@ -191,7 +191,7 @@ pub(super) fn deep_idle(look: &Look) -> Verdict {
     };
     let names: Vec<&str> = deep.iter().map(|(_, _, name)| name.as_str()).collect();
     measurement(Minor, format!("cores may sleep in {}", names.join(", ")))
-        .told_by(path, format!("{exit} us"))
+        .shown_by(path, format!("{exit} us"))
         .so("a waiting core wakes late; busy loops are not affected")
         .run(format!("cpupower idle-set -D {LONG_EXIT_US}"))
         .alone()
@@ -223,8 +223,8 @@ pub(super) fn cxl_link(look: &Look) -> Verdict {
             if a < b {
                 found.push(
                     measurement(Severe, format!("the link of {} trained below its best", memdev.name))
-                        .told_by(now, now_says)
-                        .told_by(best, best_says)
+                        .shown_by(now, now_says)
+                        .shown_by(best, best_says)
                         .so("bandwidth is a fraction of what the card can do, and latency is longer")
                         .or("check slot, bifurcation in the firmware's setup, cable and riser; then reboot"),
                 );

@@ -12,12 +12,12 @@ pub(super) fn huge_pages(look: &Look) -> Verdict {
     let path = "/sys/kernel/mm/transparent_hugepage/enabled";
     match look.choice(path)?.as_deref() {
         Some("never") => measurement(Spoils, "transparent huge pages are off")
-            .told_by(path, "never")
+            .shown_by(path, "never")
             .so("every latency of a large working set includes page walks: tens of ns")
             .run(format!("echo madvise > {path}"))
             .alone(),
         Some("always") => measurement(Minor, "the kernel gives huge pages to every program")
-            .told_by(path, "always")
+            .shown_by(path, "always")
             .so("khugepaged copies pages during measurements, and 4 KiB figures of other tools are figures of 2 MiB pages")
             .run(format!("echo madvise > {path}"))
             .alone(),
@@ -35,7 +35,7 @@ pub(super) fn numa_balancing(look: &Look) -> Verdict {
         return fine();
     }
     measurement(Spoils, "the kernel unmaps pages to find their users, and moves them")
-        .told_by(path, mode)
+        .shown_by(path, mode)
         .so("hint faults of about a microsecond are in the tail, and pages leave the tier under test; Weir binds its own pages, other tools may not")
         .run("sysctl kernel.numa_balancing=0")
         .alone()
@@ -47,7 +47,7 @@ pub(super) fn same_page_merging(look: &Look) -> Verdict {
         return fine();
     }
     measurement(Minor, "the kernel looks for equal pages to merge")
-        .told_by(path, 1)
+        .shown_by(path, 1)
         .so("ksmd reads memory during measurements")
         .run(format!("echo 0 > {path}"))
         .alone()
@@ -59,7 +59,7 @@ pub(super) fn nmi_watchdog(look: &Look) -> Verdict {
         return fine();
     }
     measurement(Minor, "the watchdog uses one counter of every core")
-        .told_by(path, 1)
+        .shown_by(path, 1)
         .so("one event fewer can be counted at a time, and multiplexed counts are estimates")
         .run("sysctl kernel.nmi_watchdog=0")
         .alone()
@@ -80,10 +80,10 @@ pub(super) fn other_load(look: &Look) -> Verdict {
         return fine();
     }
     let mut found = measurement(Spoils, "other programs are running")
-        .told_by(path, load.map_or("?".to_owned(), |load| format!("{load}")));
+        .shown_by(path, load.map_or("?".to_owned(), |load| format!("{load}")));
     if let Some(share) = waiting {
         let says = format!("in {share} % of the last 10 s a task waited for a processor");
-        found = found.told_by("/proc/pressure/cpu", says);
+        found = found.shown_by("/proc/pressure/cpu", says);
     }
     found
         .so("they take cores, cache and bandwidth, and figures differ from run to run")
@@ -110,7 +110,7 @@ pub(super) fn confinement(look: &Look) -> Verdict {
                 Minor,
                 format!("this program may not run on {} processors", barred.len()),
             )
-            .told_by(path, says)
+            .shown_by(path, says)
             .so("scaling with threads ends early")
             .or(mend),
         );
@@ -125,7 +125,7 @@ pub(super) fn confinement(look: &Look) -> Verdict {
                     list::format(&closed)
                 ),
             )
-            .told_by(path, says)
+            .shown_by(path, says)
             .so("these tiers can be neither measured nor used")
             .or(mend),
         );
@@ -155,7 +155,7 @@ pub(super) fn counters(look: &Look) -> Verdict {
         Minor,
         "events of the uncore and of other programs may not be counted",
     )
-    .told_by(path, level)
+    .shown_by(path, level)
     .so("no traffic per tier and no queue residency: interference cannot be located")
     .run("sysctl kernel.perf_event_paranoid=0")
     .or("or give the program CAP_PERFMON: setcap cap_perfmon+ep $(command -v weir)")
@@ -182,12 +182,12 @@ pub(super) fn registers(look: &Look) -> Verdict {
         .so("sequential figures include the hardware prefetchers; chases go in random order, so they hardly do");
     match look.root.opens(path) {
         Reading::Known(()) if look.has_privilege(CAP_SYS_RAWIO) != Some(false) => fine(),
-        Reading::Absent(why) => found.told_by(path, why.reason).run("modprobe msr").alone(),
+        Reading::Absent(why) => found.shown_by(path, why.reason).run("modprobe msr").alone(),
         Reading::Known(()) => found
-            .told_by("/proc/self/status", "CapEff lacks CAP_SYS_RAWIO")
+            .shown_by("/proc/self/status", "CapEff lacks CAP_SYS_RAWIO")
             .or("run as root")
             .alone(),
-        Reading::Unreadable(why) => found.told_by(path, why.reason).or("run as root").alone(),
+        Reading::Unreadable(why) => found.shown_by(path, why.reason).or("run as root").alone(),
     }
 }
 
@@ -199,7 +199,7 @@ pub(super) fn nice(look: &Look) -> Verdict {
         Minor,
         "pages that programs share, or that belong to others, may not be moved",
     )
-    .told_by("/proc/self/status", "CapEff lacks CAP_SYS_NICE")
+    .shown_by("/proc/self/status", "CapEff lacks CAP_SYS_NICE")
     .so("only the program's own pages can be placed and located")
     .run("setcap cap_sys_nice+ep $(command -v weir)")
     .alone()
@@ -219,8 +219,8 @@ pub(super) fn resctrl(look: &Look) -> Verdict {
     match look.view.resctrl {
         Reading::Known(true) => fine(),
         Reading::Known(false) => tiering(Minor, "cache and bandwidth allocation is not mounted")
-            .told_by("/proc/cpuinfo", format!("flag {flag}"))
-            .told_by(path, "no schemata")
+            .shown_by("/proc/cpuinfo", format!("flag {flag}"))
+            .shown_by(path, "no schemata")
             .so("tenants cannot be given cache ways or bandwidth")
             .run(format!("mount -t resctrl resctrl {path}"))
             .alone(),
@@ -228,8 +228,8 @@ pub(super) fn resctrl(look: &Look) -> Verdict {
             Minor,
             "the kernel was built without cache and bandwidth allocation",
         )
-        .told_by("/proc/cpuinfo", format!("flag {flag}"))
-        .told_by(path, "absent")
+        .shown_by("/proc/cpuinfo", format!("flag {flag}"))
+        .shown_by(path, "absent")
         .so("tenants cannot be given cache ways or bandwidth")
         .or("boot a kernel with CONFIG_X86_CPU_RESCTRL")
         .alone(),

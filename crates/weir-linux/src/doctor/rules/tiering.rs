@@ -15,7 +15,7 @@ pub(super) fn zone_reclaim(look: &Look) -> Verdict {
         Spoils,
         "a full node reclaims its pages before other nodes are used",
     )
-    .told_by(path, mode)
+    .shown_by(path, mode)
     .so("allocations stall in reclaim although a slower tier has free memory")
     .run("sysctl vm.zone_reclaim_mode=0")
     .alone()
@@ -33,7 +33,7 @@ pub(super) fn swap(look: &Look) -> Verdict {
         return fine();
     }
     tiering(Minor, format!("{areas} swap area(s) are on"))
-        .told_by(path, format!("{areas} area(s)"))
+        .shown_by(path, format!("{areas} area(s)"))
         .so("under memory pressure pages go to disk and not to a slower tier, which changes the figures")
         .run("swapoff -a")
         .alone()
@@ -48,7 +48,7 @@ pub(super) fn one_memory_tier(look: &Look) -> Verdict {
         return match look.kernel() {
             Some(version) if version < (6, 1) => {
                 tiering(Spoils, "this kernel does not rank its nodes")
-                    .told_by("/proc/sys/kernel/osrelease", look.view.kernel.get()?)
+                    .shown_by("/proc/sys/kernel/osrelease", look.view.kernel.get()?)
                     .so("cold pages are not demoted to slower tiers")
                     .or("memory tiers need Linux 6.1 or later")
                     .alone()
@@ -81,7 +81,7 @@ pub(super) fn one_memory_tier(look: &Look) -> Verdict {
         .filter(|node| of(node.id) == Some(best))
         .map(|node| {
             tiering(Severe, format!("node {} is in the same memory tier as local DRAM", node.id))
-                .told_by(format!("{path}/memory_tier{best}/nodelist"), format!("holds node {}", node.id))
+                .shown_by(format!("{path}/memory_tier{best}/nodelist"), format!("holds node {}", node.id))
                 .so("the kernel treats it as memory of the same speed: no page is demoted to it or promoted from it")
                 .or("the firmware hands it over as ordinary memory without performance (HMAT): have it marked as specific-purpose in the firmware's setup, so that it comes up as a DAX device, then daxctl reconfigure-device --mode=system-ram daxX.Y")
         })
@@ -95,7 +95,7 @@ pub(super) fn demotion(look: &Look) -> Verdict {
     }
     match look.text(path)?.as_deref() {
         Some("false" | "0") => tiering(Spoils, "cold pages are not demoted")
-            .told_by(path, "false")
+            .shown_by(path, "false")
             .so("a full fast tier swaps or fails instead of using the slow one")
             .run(format!("echo true > {path}"))
             .alone(),
@@ -113,7 +113,7 @@ pub(super) fn promotion(look: &Look) -> Verdict {
         return fine();
     }
     tiering(Minor, "hot pages on a slow tier are not promoted")
-        .told_by(path, mode)
+        .shown_by(path, mode)
         .so("a demoted page stays there, however hot it becomes")
         .run("sysctl kernel.numa_balancing=2")
         .or("for production only: turn it off again before measuring")
@@ -128,7 +128,7 @@ pub(super) fn weighted_interleave(look: &Look) -> Verdict {
     match &look.view.interleave_weights {
         Reading::Absent(_) => {
             let finding = tiering(Minor, "the kernel does not interleave by weight")
-                .told_by(base, "absent")
+                .shown_by(base, "absent")
                 .so("pages go to fast and slow tiers in equal shares, or to one alone");
             match look.kernel() {
                 Some(version) if version < (6, 9) => {
@@ -145,7 +145,7 @@ pub(super) fn weighted_interleave(look: &Look) -> Verdict {
                 return fine();
             }
             let finding = tiering(Minor, "every node has the same weight")
-                .told_by(format!("{base}/node*"), first.copied().unwrap_or_default())
+                .shown_by(format!("{base}/node*"), first.copied().unwrap_or_default())
                 .so("weighted interleave spreads pages as if all tiers were equally fast");
             let Some(suggested) = weights_by_bandwidth(look) else {
                 return finding

@@ -164,7 +164,7 @@ proptest! {
     }
 
     #[test]
-    fn a_process_that_ends_is_told_and_no_page_is_counted_twice(ends in 0_usize..12) {
+    fn a_process_that_ends_is_reported_and_no_page_is_counted_twice(ends in 0_usize..12) {
         let mut mover = mover(1300, 100.0);
         let mut kernel = Fake { ends, ..fake(&mover, &[(0, Fate::Moves); 1300]) };
         mover.step(&mut kernel, Nanos(1e9));
@@ -188,7 +188,7 @@ fn single_pages_are_moved_many_at_a_time() {
 }
 
 #[test]
-fn pages_for_which_the_node_has_no_room_are_told_apart() {
+fn pages_for_which_the_node_has_no_room_are_distinguished() {
     let mut mover = mover(3, 1.0);
     let mut kernel = fake(
         &mover,

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kernel_that_lacks_settings_is_told_with_each_of_them() {
+    fn a_kernel_that_lacks_settings_is_reported_with_each_of_them() {
         let empty = tempfile::tempdir().unwrap();
         let root = Root::at(empty.path());
         let all = KernelTiering {

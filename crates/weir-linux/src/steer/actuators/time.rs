@@ -139,7 +139,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_is_told(text in "([0-9max ]|.){0,20}") {
+        fn garbage_is_reported(text in "([0-9max ]|.){0,20}") {
             if let Err(why) = Quota::parse(&text) {
                 prop_assert!(why.reason.contains("no quota"));
             }

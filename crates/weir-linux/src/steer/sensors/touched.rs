@@ -171,7 +171,7 @@ mod tests {
         }
 
         #[test]
-        fn garbage_for_a_size_is_told(text in ".{0,20}") {
+        fn garbage_for_a_size_is_reported(text in ".{0,20}") {
             let folder = tempfile::tempdir().unwrap();
             let path = folder.path().join("sys/devices/system/memory");
             std::fs::create_dir_all(&path).unwrap();

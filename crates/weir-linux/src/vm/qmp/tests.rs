@@ -103,12 +103,15 @@ fn a_refusal_has_the_class_and_the_words_of_qemu() {
     ]);
     let mut qmp = Qmp::connect(&fake.socket, LONG).unwrap();
     let error = qmp.execute("device_del", json!({ "id": "x" })).unwrap_err();
-    let told = error.to_string();
+    let message = error.to_string();
     assert!(
-        told.ends_with("refuses device_del: Device 'x' not found (DeviceNotFound)"),
-        "{told}"
+        message.ends_with("refuses device_del: Device 'x' not found (DeviceNotFound)"),
+        "{message}"
     );
-    assert!(told.contains(&fake.socket.display().to_string()), "{told}");
+    assert!(
+        message.contains(&fake.socket.display().to_string()),
+        "{message}"
+    );
 }
 
 #[test]
@@ -137,13 +140,13 @@ fn what_is_not_qemu_is_named_with_what_it_sent() {
         let lines: &'static [&'static str] = Box::leak(vec![said, "..."].into_boxed_slice());
         let fake = fake(lines);
         let error = Qmp::connect(&fake.socket, LONG).unwrap_err();
-        let told = error.to_string();
-        assert!(told.contains("is not a QMP socket"), "{told}");
-        assert!(told.contains(said), "{told}");
+        let message = error.to_string();
+        assert!(message.contains("is not a QMP socket"), "{message}");
+        assert!(message.contains(said), "{message}");
     }
     let error = Qmp::connect(Path::new("/nowhere/qmp"), LONG).unwrap_err();
-    let told = error.to_string();
-    assert!(told.contains("-qmp unix:/nowhere/qmp"), "{told}");
+    let message = error.to_string();
+    assert!(message.contains("-qmp unix:/nowhere/qmp"), "{message}");
 }
 
 /// A client that has connected keeps QEMU from answering the next ones; the kernel queues a few of them.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::ranks::TOLERANCE;
 use super::{BYTES_PER_VERTEX, Graph, Shape, UNREACHED};
-use crate::programs::told::{Given, Step, Told};
+use crate::programs::report::{Given, Report, Step};
 
 /// Vertices have numbers of 32 bits.
 const LARGEST_SCALE: u32 = 31;
@@ -18,8 +18,8 @@ type Found = (Duration, u64, String, bool);
 
 fn trials(
     given: &Given,
-    told: &mut Told<'_>,
-    mut trial: impl FnMut(&Graph, u32, &mut Told<'_>) -> io::Result<Found>,
+    report: &mut Report<'_>,
+    mut trial: impl FnMut(&Graph, u32, &mut Report<'_>) -> io::Result<Found>,
 ) -> io::Result<()> {
     let scale = (given.bytes / BYTES_PER_VERTEX).max(16).ilog2();
     let scale = scale.min(LARGEST_SCALE);
@@ -29,16 +29,16 @@ fn trials(
     };
     let graph = Graph::make(shape, scale, given.threads, given.seed);
     let name = given.variant.as_str();
-    told.version(&format!(
+    report.version(&format!(
         "{name} graph of 2^{scale} vertices, {} arcs",
         graph.arcs()
     ))?;
     let sources = graph.sources(given.trials as usize, given.seed);
     for n in 0..given.trials {
         let source = sources.get(n as usize).copied().unwrap_or(0);
-        let (time, rows, check, right) = trial(&graph, source, told)?;
+        let (time, rows, check, right) = trial(&graph, source, report)?;
         let step = Step::trial(n, time, rows, check).of(graph.arcs() as u64, "arcs");
-        told.figure(
+        report.figure(
             &step,
             right,
             "the answer differs from that of the serial reference",
@@ -48,18 +48,18 @@ fn trials(
 }
 
 /// Times work, and has the places of all pages read after it.
-fn timed<T>(told: &mut Told<'_>, work: impl FnOnce() -> T) -> io::Result<(T, Duration)> {
+fn timed<T>(report: &mut Report<'_>, work: impl FnOnce() -> T) -> io::Result<(T, Duration)> {
     let began = Instant::now();
     let found = work();
     let time = began.elapsed();
-    told.look()?;
+    report.look()?;
     Ok((found, time))
 }
 
 /// PageRank.
-pub fn pagerank(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
-    trials(given, told, |graph, _, told| {
-        let ((scores, sweeps), time) = timed(told, || graph.pagerank(given.threads))?;
+pub fn pagerank(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
+    trials(given, report, |graph, _, report| {
+        let ((scores, sweeps), time) = timed(report, || graph.pagerank(given.threads))?;
         let right = graph.pagerank_error(&scores) < TOLERANCE;
         // Threads read scores of one sweep or the next, so that only the vertices are the same each time.
         let check = format!("after-{sweeps}-sweeps");
@@ -68,9 +68,9 @@ pub fn pagerank(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<
 }
 
 /// Breadth-first search.
-pub fn bfs(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
-    trials(given, told, |graph, source, told| {
-        let (depths, time) = timed(told, || graph.depths(source, given.threads))?;
+pub fn bfs(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
+    trials(given, report, |graph, source, report| {
+        let (depths, time) = timed(report, || graph.depths(source, given.threads))?;
         let reached = depths.iter().filter(|&&depth| depth != UNREACHED);
         let rows = reached.clone().count() as u64;
         let sum: u64 = reached.map(|&depth| u64::from(depth)).sum();
@@ -84,9 +84,9 @@ pub fn bfs(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
 }
 
 /// Connected components.
-pub fn components(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
-    trials(given, told, |graph, _, told| {
-        let (labels, time) = timed(told, || graph.components(given.threads))?;
+pub fn components(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
+    trials(given, report, |graph, _, report| {
+        let (labels, time) = timed(report, || graph.components(given.threads))?;
         let own = |(vertex, label): (usize, &u32)| vertex as u32 == *label;
         let rows = labels.iter().enumerate().filter(|&one| own(one)).count();
         Ok((
@@ -99,9 +99,9 @@ pub fn components(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
 }
 
 /// Betweenness centrality of the paths from one source.
-pub fn centrality(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
-    trials(given, told, |graph, source, told| {
-        let (scores, time) = timed(told, || graph.centrality(source, given.threads))?;
+pub fn centrality(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
+    trials(given, report, |graph, source, report| {
+        let (scores, time) = timed(report, || graph.centrality(source, given.threads))?;
         let other = graph.centrality_serial(source);
         let near = |(a, b): (&f64, &f64)| (a - b).abs() <= ROUNDING * a.max(*b).max(1.0);
         let right = scores.iter().zip(&other).all(near);
@@ -111,9 +111,9 @@ pub fn centrality(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Resul
 }
 
 /// Triangles.
-pub fn triangles(given: &Given, _: &[String], told: &mut Told<'_>) -> io::Result<()> {
-    trials(given, told, |graph, _, told| {
-        let (count, time) = timed(told, || graph.triangles(given.threads))?;
+pub fn triangles(given: &Given, _: &[String], report: &mut Report<'_>) -> io::Result<()> {
+    trials(given, report, |graph, _, report| {
+        let (count, time) = timed(report, || graph.triangles(given.threads))?;
         Ok((time, count, "-".into(), count == graph.triangles_serial()))
     })
 }

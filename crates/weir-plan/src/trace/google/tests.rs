@@ -130,20 +130,20 @@ fn what_is_strange_is_counted_by_line() {
 
 #[test]
 fn files_without_production_instances_or_columns_are_refused() {
-    let told = csv("1,SCHEDULE,1,0,103,,0,0.5,0.5,\n")
+    let message = csv("1,SCHEDULE,1,0,103,,0,0.5,0.5,\n")
         .unwrap_err()
         .to_string();
     assert!(
-        told.contains("1 lines are of instances below production priority"),
-        "{told}"
+        message.contains("1 lines are of instances below production priority"),
+        "{message}"
     );
-    let told = read("b.csv", machine(), false, "time,type\n".as_bytes())
+    let message = read("b.csv", machine(), false, "time,type\n".as_bytes())
         .unwrap_err()
         .to_string();
     assert!(
-        told.contains("b.csv:1: there is no column `collection_id`")
-            && told.contains("resource_request.cpus"),
-        "{told}"
+        message.contains("b.csv:1: there is no column `collection_id`")
+            && message.contains("resource_request.cpus"),
+        "{message}"
     );
     assert!(matches!(
         read("b.csv", machine(), false, "".as_bytes()),

@@ -202,7 +202,7 @@ fn surface(document: &Matrix, cell: &Pair) -> HeatChart {
     let filled = points.iter().map(|p| {
         let gbps =
             |g: Option<weir_model::units::GbPerSec>| g.map_or("-".into(), |g| figure(g.get()));
-        let told = Cell {
+        let cell = Cell {
             value: p.change_pct,
             best: cell.at == Some(p.at),
             sign: None,
@@ -218,7 +218,7 @@ fn surface(document: &Matrix, cell: &Pair) -> HeatChart {
             ),
             link: None,
         };
-        (p.at.victim_threads, company(p), told)
+        (p.at.victim_threads, company(p), cell)
     });
     HeatChart {
         label: format!(

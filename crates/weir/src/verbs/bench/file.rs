@@ -255,8 +255,8 @@ mod tests {
             ]), 0..9),
         ) {
             let text = pieces.concat();
-            if let Err(told) = read(&text) {
-                prop_assert!(told.contains("--> sweep.toml:"), "{}", told);
+            if let Err(message) = read(&text) {
+                prop_assert!(message.contains("--> sweep.toml:"), "{}", message);
             }
         }
     }
@@ -268,10 +268,10 @@ mod tests {
             "[[sweep]]\nexperiment = \"random\"\nmatrix = {{ threads = [\"1..4096\"], block = [{}] }}\n",
             sizes.join(", ")
         );
-        let told = read(&file).unwrap_err();
+        let message = read(&file).unwrap_err();
         assert!(
-            told.contains("16777216 points") && told.contains("sweep.toml:3"),
-            "{told}"
+            message.contains("16777216 points") && message.contains("sweep.toml:3"),
+            "{message}"
         );
     }
 }

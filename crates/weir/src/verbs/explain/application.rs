@@ -89,7 +89,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
         context,
     )?;
     head.warnings
-        .extend(neighbour.iter().flat_map(|other| other.told.clone()));
+        .extend(neighbour.iter().flat_map(|other| other.warnings.clone()));
     head.warnings.extend(own.notes.clone());
     let keeping = Keeping::begin(context, VERB)?;
     let mut seen = Vec::new();

@@ -65,7 +65,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
     let neighbour = Neighbour::of(args, context)?;
     if neighbour.is_some() && places.len() > 1 {
         return Err(Failure::request(
-            "beside another tenant a command runs on one tier; name one with --tier",
+            "with another tenant a command runs on one tier; name one with --tier",
         ));
     }
     let places = match neighbour {
@@ -76,7 +76,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
     let mut head = header(Explained::SCHEMA, context, &topology.processor);
     head.machine = host.identity.clone();
     head.warnings
-        .extend(neighbour.iter().flat_map(|other| other.told.clone()));
+        .extend(neighbour.iter().flat_map(|other| other.warnings.clone()));
     for (index, place) in places.iter().enumerate() {
         let pinned = neighbour.as_ref().map(|other| Pinned::to_any(&other.left));
         let pinned = pinned.transpose()?;
@@ -114,7 +114,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         if counted.exit_status.is_some_and(|code| code != 0) {
             if index + 1 < places.len() {
                 let left = match neighbour {
-                    Some(_) => "beside the other tenant",
+                    Some(_) => "with the other tenant",
                     None => "on the other tier",
                 };
                 say(&format!("weir: the command failed, and is not run {left}"));
@@ -132,7 +132,7 @@ pub(super) struct Neighbour {
     load: Load,
     pub left: Vec<u32>,
     /// What is worth knowing of its size.
-    pub told: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 enum Load {
@@ -159,7 +159,7 @@ impl Neighbour {
         let Some(mut party) = super::beside(args, &chosen)? else {
             return Ok(None);
         };
-        let told = prepare(
+        let warnings = prepare(
             std::slice::from_mut(&mut party),
             (None, 2),
             &chosen,
@@ -191,7 +191,7 @@ impl Neighbour {
             load: load.map_err(|error| driver::refusal(error, &chosen))?,
             name: party.name,
             left: left.to_vec(),
-            told,
+            warnings,
             chosen,
         }))
     }

@@ -172,11 +172,11 @@ fn follow(
     let (ended, ends) = channel::<()>();
     let written = std::thread::scope(|scope| {
         scope.spawn(move || {
-            let (mut ending, mut told) = (Ending::after(args.lasts, process), Instant::now());
+            let (mut ending, mut shown_text) = (Ending::after(args.lasts, process), Instant::now());
             while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 ending.look(context.stop.requested());
-                if told.elapsed() > TOLD {
-                    told = Instant::now();
+                if shown_text.elapsed() > TOLD {
+                    shown_text = Instant::now();
                     context.note(&format!("{} events", events.load(Ordering::Relaxed)));
                 }
             }

@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_from_noise_and_has_its_direction() {
+    fn a_change_is_distinguished_from_noise_and_has_its_direction() {
         let (low, high) = ([99.0, 101.0, 100.0], [119.0, 121.0, 120.0]);
         assert!(said(false, &low, &high).contains("better (+20.0 ±2.27 %, 3 times each"));
         assert!(said(true, &low, &high).contains("worse"));

@@ -175,10 +175,13 @@ mod tests {
             (1, 1)
         );
         assert_eq!(read(&file, machine, (None, true)).unwrap().0.len(), 3);
-        let told = read(&file, machine, (Some(9), false))
+        let output = read(&file, machine, (Some(9), false))
             .unwrap_err()
             .message()
             .unwrap_or_default();
-        assert!(told.contains("no VM of it runs on the machine 9"), "{told}");
+        assert!(
+            output.contains("no VM of it runs on the machine 9"),
+            "{output}"
+        );
     }
 }

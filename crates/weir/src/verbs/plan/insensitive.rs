@@ -102,9 +102,9 @@ impl Study for ByForest {
     type Output = InsensitivePlan;
 
     fn run(&self, lab: &Lab<'_>) -> std::result::Result<InsensitivePlan, LabError> {
-        let told = |error: weir_plan::PlanError| LabError::Nothing(error.to_string());
+        let text = |error: weir_plan::PlanError| LabError::Nothing(error.to_string());
         let judge = self.judge(lab.seed());
-        judge.check().map_err(told)?;
+        judge.check().map_err(text)?;
         let tiers = Tiers::of(lab.topology(), &self.from, &self.tier)?;
         let workloads = Population::Whole.draw(lab.seed(), self.programs as usize);
         let ran = on_both(lab, &workloads, &tiers, &options(lab.seed()))?;
@@ -125,7 +125,7 @@ impl Study for ByForest {
             .iter()
             .map(program)
             .collect::<std::result::Result<_, _>>()?;
-        let (plan, models) = judge.run(&programs).map_err(told)?;
+        let (plan, models) = judge.run(&programs).map_err(text)?;
         *self.ran.lock().unwrap_or_else(PoisonError::into_inner) = ran;
         *self.models.lock().unwrap_or_else(PoisonError::into_inner) = models;
         Ok(plan)

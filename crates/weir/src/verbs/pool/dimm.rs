@@ -98,7 +98,7 @@ pub fn plug(
     reached(Reached::Plugged).map_err(Failed::Stopped)?;
     let mut online = None;
     wait(monitor, limit, reached, Reached::Plugged, &mut |event| {
-        let (source, status) = told_by_guest(event, &id)?;
+        let (source, status) = reported_by_guest(event, &id)?;
         // A guest that cannot use it says so with another status, and has it all the same.
         (source != EJECT && status == 0).then(|| online = Some(began.elapsed()))
     })?;
@@ -142,7 +142,7 @@ pub fn unplug(
                     "the guest does not return it: {why}"
                 )))
             }
-            _ => match told_by_guest(event, &id) {
+            _ => match reported_by_guest(event, &id) {
                 Some((EJECT, status)) if status != 0 && status != IN_PROGRESS => {
                     Some(Unplugged::Kept(format!(
                         "the guest does not return it (ACPI status {status}): its memory is in use and cannot be moved, \
@@ -216,11 +216,11 @@ fn wait(
 }
 
 /// What the guest's kernel says of a module: by which notification, and its status (ACPI 6.5, `_OST`).
-fn told_by_guest(event: &Event, id: &str) -> Option<(u64, u64)> {
+fn reported_by_guest(event: &Event, id: &str) -> Option<(u64, u64)> {
     let info = &event.data["info"];
     let is_its = event.name == "ACPI_DEVICE_OST" && info["device"] == json!(id);
-    let told = is_its.then(|| Some((info["source"].as_u64()?, info["status"].as_u64()?)));
-    told.flatten()
+    let reported = is_its.then(|| Some((info["source"].as_u64()?, info["status"].as_u64()?)));
+    reported.flatten()
 }
 
 fn has_backend(monitor: &mut dyn Monitor, slice: usize) -> std::result::Result<bool, QmpError> {

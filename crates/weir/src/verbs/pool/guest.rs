@@ -242,8 +242,8 @@ mod tests {
         assert_eq!(slices(0.0).ok(), Some((0, 768)));
         assert_eq!(slices(16.0).ok(), Some((0, 768)));
         assert_eq!(slices(99.0).ok(), Some((5, 128)));
-        let told = slices(100.0).unwrap_err().message().unwrap_or_default();
-        assert!(told.contains("leaves none next to"), "{told}");
+        let output = slices(100.0).unwrap_err().message().unwrap_or_default();
+        assert!(output.contains("leaves none next to"), "{output}");
     }
 
     #[test]
@@ -252,14 +252,24 @@ mod tests {
             pool: Some(Bytes(100 * MIB)),
             ..shape()
         };
-        let told = odd.divide(Bytes(128 * MIB)).unwrap_err();
-        assert!(told.message().unwrap_or_default().contains("whole slices"));
+        let output = odd.divide(Bytes(128 * MIB)).unwrap_err();
+        assert!(
+            output
+                .message()
+                .unwrap_or_default()
+                .contains("whole slices")
+        );
         let many = Shape {
             room: 255,
             ..shape()
         };
-        let told = many.divide(Bytes(128 * MIB)).unwrap_err();
-        assert!(told.message().unwrap_or_default().contains("larger slices"));
+        let output = many.divide(Bytes(128 * MIB)).unwrap_err();
+        assert!(
+            output
+                .message()
+                .unwrap_or_default()
+                .contains("larger slices")
+        );
         assert!(shape().divide(Bytes(1000)).is_err());
         assert!(shape().divide(Bytes(0)).is_err());
     }

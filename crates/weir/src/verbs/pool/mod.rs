@@ -149,8 +149,8 @@ fn finish(
     let mut reached = |slice, step| goes_on(context, slice, step);
     let mut manager = Manager::of(pool, host, limit, &mut reached);
     let done = manager.repair().and_then(|()| what(&mut manager));
-    for told in &manager.left {
-        say(&format!("weir: warning: {told}"));
+    for text in &manager.left {
+        say(&format!("weir: warning: {text}"));
     }
     let (pool, did) = (manager.pool, manager.did);
     // A request that was wrong from the beginning has no result.
@@ -214,8 +214,8 @@ fn start(args: &StartArgs, context: &Context) -> Result<()> {
     let mut reached = |slice, step| goes_on(context, slice, step);
     let mut manager = Manager::of(pool, &mut host, limit, &mut reached);
     manager.repair()?;
-    for told in &manager.left {
-        say(&format!("weir: warning: {told}"));
+    for text in &manager.left {
+        say(&format!("weir: warning: {text}"));
     }
     let slices = match division.slices {
         0 => Vec::new(),

@@ -82,13 +82,13 @@ fn a_slice_goes_from_one_guest_to_the_other_scrubbed() {
     assert_eq!(all.borrow().guests[0].modules, BTreeSet::from([0]));
     manage(&all, Asked::Add(1, 3), TO_THE_END).0.unwrap();
     assert_eq!(all.borrow().guests[1].backends, BTreeSet::from([1, 2, 3]));
-    let told = manage(&all, Asked::Add(1, 1), TO_THE_END).0.unwrap_err();
-    let told = told.message().unwrap_or_default();
-    assert_eq!(told, "1 slices were asked for, and 0 of 4 are free");
-    let told = manage(&all, Asked::Release(0, 2), TO_THE_END)
+    let text = manage(&all, Asked::Add(1, 1), TO_THE_END).0.unwrap_err();
+    let text = text.message().unwrap_or_default();
+    assert_eq!(text, "1 slices were asked for, and 0 of 4 are free");
+    let text = manage(&all, Asked::Release(0, 2), TO_THE_END)
         .0
         .unwrap_err();
-    assert_eq!(told.code(), 2);
+    assert_eq!(text.code(), 2);
     assert_kept(&all);
 }
 
@@ -126,17 +126,17 @@ fn a_guest_that_refuses_keeps_its_slice_and_says_why() {
     let all = all();
     manage(&all, Asked::Add(0, 2), TO_THE_END).0.unwrap();
     all.borrow_mut().guests[0].manner = Manner::Refusing;
-    let told = manage(&all, Asked::Release(0, 1), TO_THE_END)
+    let text = manage(&all, Asked::Release(0, 1), TO_THE_END)
         .0
         .unwrap_err();
-    let told = told.message().unwrap_or_default();
+    let text = text.message().unwrap_or_default();
     assert!(
-        told.starts_with("0 of 1 slices came back from /run/0.qmp; slice 1: the guest does not"),
-        "{told}"
+        text.starts_with("0 of 1 slices came back from /run/0.qmp; slice 1: the guest does not"),
+        "{text}"
     );
     assert!(
-        told.contains("; slice 0: "),
-        "the other one was tried: {told}"
+        text.contains("; slice 0: "),
+        "the other one was tried: {text}"
     );
     assert_eq!(all.borrow().guests[0].modules.len(), 2);
     assert_eq!(stages(&all)[..2], [Stage::Owned; 2]);
@@ -162,9 +162,9 @@ fn a_refusal_that_may_be_for_a_killed_manager_is_not_the_last_word() {
 fn a_guest_without_a_free_slot_gets_nothing_and_the_slice_is_free_again() {
     let all = all();
     all.borrow_mut().guests[0].manner = Manner::Full;
-    let told = manage(&all, Asked::Add(0, 2), TO_THE_END).0.unwrap_err();
+    let text = manage(&all, Asked::Add(0, 2), TO_THE_END).0.unwrap_err();
     assert!(
-        told.message()
+        text.message()
             .unwrap_or_default()
             .contains("no slot is free")
     );

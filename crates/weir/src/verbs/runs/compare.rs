@@ -222,7 +222,7 @@ fn what(point: &Point) -> String {
         words.push(format!("cores {}", cores.join("+")));
     }
     if let Some(beside) = &point.beside {
-        let mut company = format!("beside {} {}", beside.threads, beside.op);
+        let mut company = format!("with {} {}", beside.threads, beside.op);
         if beside.op != weir_model::access::Op::Ld {
             company.push_str(&format!(" {:.0} % reads", 100.0 * beside.read_share));
         }

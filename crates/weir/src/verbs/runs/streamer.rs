@@ -238,10 +238,12 @@ mod tests {
             ),
         ] {
             std::fs::write(&path, wrong).unwrap();
-            let told = read(&path).err().and_then(|failure| failure.message());
+            let shown_text = read(&path).err().and_then(|failure| failure.message());
             assert!(
-                told.as_deref().is_some_and(|told| told.contains(words)),
-                "{told:?}"
+                shown_text
+                    .as_deref()
+                    .is_some_and(|shown_text| shown_text.contains(words)),
+                "{shown_text:?}"
             );
         }
     }

@@ -70,9 +70,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     match out {
         None => print(&text),
         Some(path) => {
-            let told = || format!("cannot write {}", path.display());
+            let message = || format!("cannot write {}", path.display());
             write(&path, &text)
-                .with_context(told)
+                .with_context(message)
                 .map_err(Failure::Work)
         }
     }
@@ -104,7 +104,7 @@ fn host(args: &Args, context: &Context) -> Result<Known> {
         )));
     }
     let caches = chosen.topology.last_level_cache().get() * CACHES;
-    let mut told = |what: &str| context.note(&format!("measuring {what}"));
+    let mut message = |what: &str| context.note(&format!("measuring {what}"));
     let Measured {
         calibration,
         slow,
@@ -114,7 +114,7 @@ fn host(args: &Args, context: &Context) -> Result<Known> {
         context.global.seed,
         args.window,
         args.size.unwrap_or(Bytes(caches)),
-        &mut told,
+        &mut message,
     )?;
     if !counted {
         context.note(

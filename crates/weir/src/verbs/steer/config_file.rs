@@ -54,13 +54,13 @@ fn read_alone(path: &Path) -> Result<Config> {
 }
 
 fn text(path: &Path, hint: &str) -> Result<String> {
-    let told = || format!("cannot read the configuration {}{hint}", path.display());
+    let message = || format!("cannot read the configuration {}{hint}", path.display());
     let mut bytes = Vec::new();
     File::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
-        .with_context(told)
+        .with_context(message)
         .map_err(Failure::Request)?;
     String::from_utf8(bytes)
-        .with_context(told)
+        .with_context(message)
         .map_err(Failure::Request)
 }

@@ -84,21 +84,21 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 fn log_path(args: &Args) -> Result<Option<PathBuf>> {
     if let Some(config) = &args.config {
         let log = config_file::read(config)?.log;
-        let told = || Failure::request(format!("{} names no decision log", config.display()));
-        return Ok(Some(log.ok_or_else(told)?.path));
+        let text = || Failure::request(format!("{} names no decision log", config.display()));
+        return Ok(Some(log.ok_or_else(text)?.path));
     }
     Ok(args.log.clone())
 }
 
 /// Lines of a log: the last, and those of the requested number. Unreadable lines are counted.
 fn of_log(path: &Path, wanted: Option<u64>) -> Result<Vec<LogLine>> {
-    let told = || format!("cannot read the decision log {}", path.display());
+    let text = || format!("cannot read the decision log {}", path.display());
     let file = File::open(path)
-        .with_context(told)
+        .with_context(text)
         .map_err(Failure::Request)?;
     let (mut kept, mut broken) = (Vec::<LogLine>::new(), 0);
     for line in BufReader::new(file).split(b'\n') {
-        let line = line.with_context(told)?;
+        let line = line.with_context(text)?;
         if line.is_empty() {
             continue;
         }

@@ -23,7 +23,7 @@ use weir_steer::scenario_run::tier_names;
 use weir_steer::scope::Scope;
 use weir_steer::steered::{Released, Steered, SteeredTenant};
 
-use super::keeper::{Beginning, Keeper, Told, notify};
+use super::keeper::{Beginning, Keeper, SharedStatus, notify};
 use super::log_file::LogFile;
 use super::{RunArgs, config_file, named, scrape, socket, tier};
 use crate::context::{Context, say};
@@ -186,10 +186,10 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
                  them with --protect and --restrain"
             )));
         }
-        for told in steered.find() {
+        for shared in steered.find() {
             match dry {
-                true => print(&format!("{told}\n"))?,
-                false => context.note(&told),
+                true => print(&format!("{shared}\n"))?,
+                false => context.note(&shared),
             }
         }
     }
@@ -200,7 +200,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         policy => policy.controller(&known, &actuators, bounds),
     };
     let tiers = tier_names(&topology);
-    let told = Told::new(Beginning {
+    let shared = SharedStatus::new(Beginning {
         plant: "host".into(),
         controller: config.policy.name(),
         dry,
@@ -209,7 +209,7 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         lost,
         pid: Some(std::process::id()),
     });
-    let (log, _socket) = publish(&config, &told);
+    let (log, _socket) = publish(&config, &shared);
     let end = args.lasts.and_then(|lasts| {
         let lasts = Duration::try_from_secs_f64(lasts.as_secs()).ok()?;
         Uptime::now().all.checked_add(lasts)
@@ -222,16 +222,16 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
             u32::try_from(allowed).unwrap_or(u32::MAX),
         ));
     }
-    let each = |told: &Told| {
+    let each = |shared: &SharedStatus| {
         watchdog.turn();
         if watched.is_some() {
             notify(NotifyState::Watchdog);
         }
         if dry && !quiet {
-            tell(told);
+            tell(shared);
         }
     };
-    let mut keeper = Keeper::new(told, log, &context.stop, end, each).with_tier(tier);
+    let mut keeper = Keeper::new(shared, log, &context.stop, end, each).with_tier(tier);
     notify(NotifyState::Ready);
     let ended = steer(&mut steered, controller, config.window, &tiers, &mut keeper);
     notify(NotifyState::Stopping);
@@ -241,14 +241,14 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
 /// Values of this host that are unknown or may be wrong, and the effect.
 fn unknown(config: &Config, learns: bool, digest: &str) -> Vec<String> {
     let known = &config.known;
-    let mut told = Vec::new();
+    let mut warnings = Vec::new();
     if let (true, Some(fast)) = (learns, known.fast) {
-        told.push(format!(
+        warnings.push(format!(
             "`fast` is not known: {fast:.0} is used, the shortest latency of loads now"
         ));
     }
     if config.policy == Policy::Weir && known.knees.is_empty() {
-        told.push(
+        warnings.push(
             "the knees of the slow tier are not known, and are learnt on the way; `weir steer calibrate` \
              measures them"
                 .into(),
@@ -256,12 +256,12 @@ fn unknown(config: &Config, learns: bool, digest: &str) -> Vec<String> {
     }
     if known.digest.as_deref().is_some_and(|of| of != digest) {
         let at = known.measured.as_deref().unwrap_or("some time");
-        told.push(format!(
+        warnings.push(format!(
             "what is known was measured at {at} on another machine, or under another kernel; `weir steer \
              calibrate` measures it anew"
         ));
     }
-    told
+    warnings
 }
 
 /// Capabilities that this host lacks, with the effect of each under a controller.
@@ -315,38 +315,38 @@ fn finish(ended: Ended) -> Result<()> {
 
 /// The log, the metrics and the status socket. If one is not available, this is reported as a trouble, and
 /// steering continues.
-fn publish(config: &Config, told: &Told) -> (Option<LogFile>, Option<socket::Socket>) {
-    let troubled = told.clone();
+fn publish(config: &Config, shared: &SharedStatus) -> (Option<LogFile>, Option<socket::Socket>) {
+    let troubled = shared.clone();
     let log = config.log.as_ref().and_then(|log| {
         let opened = LogFile::open(log, move |what| troubled.trouble(what));
         let path = log.path.display();
         opened
-            .map_err(|error| told.trouble(format!("the decision log {path}: {error}")))
+            .map_err(|error| shared.trouble(format!("the decision log {path}: {error}")))
             .ok()
     });
     let metrics = config.metrics.and_then(|at| {
-        let scraped = told.clone();
+        let scraped = shared.clone();
         let text = move || super::metrics::exposition(&scraped.lock().clone());
         scrape::serve(at, text)
-            .map_err(|error| told.trouble(format!("metrics at {at}: {error}")))
+            .map_err(|error| shared.trouble(format!("metrics at {at}: {error}")))
             .ok()
     });
-    let asked = told.clone();
+    let asked = shared.clone();
     let socket = socket::serve(&config.socket, move || asked.json());
     let path = config.socket.display();
     let socket = socket
-        .map_err(|error| told.trouble(format!("the status socket {path}: {error}")))
+        .map_err(|error| shared.trouble(format!("the status socket {path}: {error}")))
         .ok();
     let log_path: Option<PathBuf> = log
         .as_ref()
         .and_then(|_| config.log.as_ref().map(|log| log.path.clone()));
-    told.keeps(log_path, metrics.map(|at| at.to_string()));
+    shared.keeps(log_path, metrics.map(|at| at.to_string()));
     (log, socket)
 }
 
 /// A decision of a dry run, in one line.
-fn tell(told: &Told) {
-    let status = told.lock();
+fn tell(shared: &SharedStatus) {
+    let status = shared.lock();
     let Some(window) = status.last() else {
         return;
     };

@@ -19,7 +19,7 @@ use crate::interrupt::Stop;
 
 /// The status of a running controller, for the threads that report it.
 #[derive(Clone)]
-pub struct Told(Arc<Mutex<StatusDocument>>);
+pub struct SharedStatus(Arc<Mutex<StatusDocument>>);
 
 /// The facts of a run before it begins.
 pub struct Beginning {
@@ -39,7 +39,7 @@ pub struct Beginning {
     pub pid: Option<u32>,
 }
 
-impl Told {
+impl SharedStatus {
     /// No window has been seen yet.
     pub fn new(beginning: Beginning) -> Self {
         Self(Arc::new(Mutex::new(StatusDocument {
@@ -96,27 +96,27 @@ impl Told {
 
 /// The witness of a run.
 pub struct Keeper<'a> {
-    told: Told,
+    shared: SharedStatus,
     news: ChangeDetector,
     log: Option<LogFile>,
     tier: Option<Tier>,
     stop: &'a Stop,
     end: Option<Duration>,
     /// Called after each window.
-    each: Box<dyn FnMut(&Told) + 'a>,
+    each: Box<dyn FnMut(&SharedStatus) + 'a>,
 }
 
 impl<'a> Keeper<'a> {
     /// A witness that continues until a stop is requested, or until the system is as old as `end`.
     pub fn new(
-        told: Told,
+        shared: SharedStatus,
         log: Option<LogFile>,
         stop: &'a Stop,
         end: Option<Duration>,
-        each: impl FnMut(&Told) + 'a,
+        each: impl FnMut(&SharedStatus) + 'a,
     ) -> Self {
         Self {
-            told,
+            shared,
             news: ChangeDetector::default(),
             log,
             tier: None,
@@ -137,7 +137,7 @@ impl<'a> Keeper<'a> {
             return;
         };
         let (controller, dry) = {
-            let status = self.told.lock();
+            let status = self.shared.lock();
             (status.controller.clone(), status.dry)
         };
         let line = LogLine {
@@ -153,7 +153,7 @@ impl<'a> Keeper<'a> {
         };
         line.push('\n');
         if log.add(line) == Some(1) {
-            self.told
+            self.shared
                 .trouble("the disk of the decision log is slow; the log lacks decisions".into());
         }
     }
@@ -162,25 +162,25 @@ impl<'a> Keeper<'a> {
 impl Witness for Keeper<'_> {
     fn saw(&mut self, mut window: WindowRecord, tenants: &[TenantOf]) {
         if let Some(tier) = &mut self.tier {
-            let tiers = self.told.lock().tiers.clone();
+            let tiers = self.shared.lock().tiers.clone();
             if let Some((record, wrong)) = tier.saw(&window, &tiers) {
                 window.tiering = Some(record);
-                wrong.into_iter().for_each(|why| self.told.trouble(why));
+                wrong.into_iter().for_each(|why| self.shared.trouble(why));
             }
         }
         let is_new = self.news.is_new(&window);
         if is_new {
-            let n = self.told.lock().decisions + 1;
+            let n = self.shared.lock().decisions + 1;
             self.write(n, &window);
         }
         {
-            let mut status = self.told.lock();
+            let mut status = self.shared.lock();
             if status.tenants != tenants {
                 status.tenants = tenants.to_vec();
             }
             status.saw(window, is_new);
         }
-        (self.each)(&self.told);
+        (self.each)(&self.shared);
     }
 
     fn found(&mut self, change: &str) {

@@ -177,15 +177,15 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told_and_the_writer_goes_on() {
+    fn a_full_disk_is_reported_and_the_writer_goes_on() {
         let full = Path::new("/dev/full");
         if !full.exists() {
             return;
         }
-        let (told, hears) = std::sync::mpsc::channel();
+        let (message, hears) = std::sync::mpsc::channel();
         let config = LogConfig::at(full.to_owned());
         let mut log = LogFile::open(&config, move |trouble| {
-            let _ = told.send(trouble);
+            let _ = message.send(trouble);
         })
         .unwrap();
         assert_eq!(log.add("one\n".into()), None);

@@ -72,19 +72,19 @@ fn clear(at: &Path) -> io::Result<()> {
 /// # Errors
 /// No process listens there, or the answer is not a status.
 pub fn ask(at: &Path) -> Result<StatusDocument> {
-    let told = |error: io::Error| {
+    let message = |error: io::Error| {
         Failure::Work(anyhow::Error::new(error).context(format!(
             "no process answers at {}; is `weir steer run` running, and may you connect?",
             at.display()
         )))
     };
-    let stream = UnixStream::connect(at).map_err(told)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(told)?;
+    let stream = UnixStream::connect(at).map_err(message)?;
+    stream.set_read_timeout(Some(PATIENCE)).map_err(message)?;
     let mut text = String::new();
     stream
         .take(LONGEST)
         .read_to_string(&mut text)
-        .map_err(told)?;
+        .map_err(message)?;
     serde_json::from_str(&text).map_err(|error| {
         Failure::Work(
             anyhow::Error::new(error)

@@ -13,7 +13,7 @@ use weir_steer::scenario_run::tier_names;
 use weir_steer::status::StatusDocument;
 use weir_steer::steered::Steered;
 
-use super::keeper::{Beginning, Keeper, Told};
+use super::keeper::{Beginning, Keeper, SharedStatus};
 use super::model::study;
 use super::view::view;
 use super::{RunArgs, config_file, socket};
@@ -101,7 +101,7 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
     let controller = study.controller(testbed)?;
     let mut machine = testbed.open(options.seed)?;
     let tiers = tier_names(machine.topology());
-    let told = Told::new(Beginning {
+    let shared = SharedStatus::new(Beginning {
         plant: format!("{}, {}", chosen.identity.name, study.scenario),
         controller: study.policy.name(),
         dry: false,
@@ -113,9 +113,9 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
     let mut left = windows(&study.phases, options.window);
     let stop = context.stop.clone();
     let mut failed = None;
-    let each = |told: &Told| {
+    let each = |shared: &SharedStatus| {
         left = left.saturating_sub(1);
-        let status = told.lock().clone();
+        let status = shared.lock().clone();
         if screen.is_paper() {
             if left == 0 {
                 failed = print(&look(&status)).err();
@@ -130,7 +130,7 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
     };
     let phases = study.phases.clone();
     let mut steered = Steered::new(machine.as_mut(), phases, options.quota_period);
-    let mut keeper = Keeper::new(told, None, &context.stop, None, each);
+    let mut keeper = Keeper::new(shared, None, &context.stop, None, each);
     let ended = steer(
         &mut steered,
         controller,

@@ -130,7 +130,7 @@ impl Reading<'_> {
                 .unwrap_or(usize::MAX)
                 .min(here.len());
             let taken = decoder.decode(&here[..most], &mut watch);
-            let taken = taken.map_err(|wrong| self.wrong(windows.told(&wrong) + &hint))?;
+            let taken = taken.map_err(|wrong| self.wrong(windows.phrase(&wrong) + &hint))?;
             counted += taken as u64;
             buffer.take(taken);
             let stopped = self.context.stop.requested();
@@ -315,7 +315,7 @@ impl Windows {
     }
 
     /// An error with where lines are counted from.
-    fn told(&self, wrong: &weir_trace::Wrong) -> String {
+    fn phrase(&self, wrong: &weir_trace::Wrong) -> String {
         match (wrong, self.lines_from) {
             (weir_trace::Wrong::Line { .. }, 1..) => {
                 format!("{wrong} (lines are counted from byte {})", self.lines_from)

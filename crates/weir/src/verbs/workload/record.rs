@@ -250,7 +250,7 @@ fn say_how_long(args: &Args, with: Tracer, context: &Context) -> Result<()> {
     let (least, most) = with.slower();
     let tracer = with.words();
     let slower = format!("{tracer} makes it some {least:.0} to {most:.0} times slower");
-    let told = match (args.lasts, args.time_first) {
+    let message = match (args.lasts, args.time_first) {
         (Some(time), _) => format!(
             "{slower}: in {} it does what takes {} to {} without",
             seconds(time.as_secs()),
@@ -285,6 +285,6 @@ fn say_how_long(args: &Args, with: Tracer, context: &Context) -> Result<()> {
         }
         (None, false) => format!("{slower}; --for ends it after a time"),
     };
-    context.note(&told);
+    context.note(&message);
     Ok(())
 }

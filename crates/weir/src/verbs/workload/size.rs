@@ -58,7 +58,7 @@ pub fn size(
         (Some(wanted), _) => Ok((wanted, None)),
         (None, Some((free, limit))) if !fits(described, free.get() / part_of_free) => {
             let less = Bytes(((free.get() / part_of_free) as f64 / factor) as u64);
-            let told = format!(
+            let text = format!(
                 "the data take {less} and not {described} as described: that is {} of what {limit} has free",
                 if part_of_free == PART_OF_FREE {
                     "half"
@@ -66,7 +66,7 @@ pub fn size(
                     "a quarter"
                 }
             );
-            Ok((less, Some(told)))
+            Ok((less, Some(text)))
         }
         (None, _) => Ok((described, None)),
     }

@@ -196,7 +196,7 @@ pub struct Teller<W> {
 }
 
 /// The one of a process of its own.
-pub type Told<'a> = Teller<io::StdoutLock<'a>>;
+pub type Report<'a> = Teller<io::StdoutLock<'a>>;
 
 impl<W: Write> Teller<W> {
     /// Writes there.
