@@ -302,11 +302,29 @@ const FAR: f64 = (1 << 14) as f64;
 /// Lines that a core asks memory for at once, at most (Golden Cove: 16 fill buffers of L1).
 const AT_ONCE: u64 = 16;
 
-/// Lines that are jumped to at once: of those that came before each within the reach of a core, the ones beyond what would
-/// come if all were apart alike. A line of a burst is preceded by half of it in the mean.
-fn burst(noted: &Granule, usual: f64) -> u64 {
-    let before = noted.before / noted.far.max(1.0) - usual;
-    ((1.0 + 2.0 * before.max(0.0)).round() as u64).clamp(1, AT_ONCE)
+/// Jumps to far lines that a core makes at once.
+struct Burst {
+    /// Lines of one page.
+    lines: u64,
+    /// Pages, one after the other.
+    pages: u64,
+}
+
+impl Burst {
+    const NONE: Self = Self { lines: 1, pages: 1 };
+
+    /// Of those jumps that came before each within the reach of a core, the ones beyond what would come if all were apart
+    /// alike are of its burst. A line of a burst is preceded by half of it in the mean, and by half of its page's.
+    fn of(noted: &Granule, usual: f64) -> Self {
+        let before = (noted.before / noted.far.max(1.0) - usual).max(0.0);
+        let near = (noted.near / noted.far.max(1.0)).min(before);
+        let at_once = |before: f64| ((1.0 + 2.0 * before).round() as u64).clamp(1, AT_ONCE);
+        let lines = at_once(near);
+        Self {
+            lines,
+            pages: (at_once(before) as f64 / lines as f64).round() as u64,
+        }
+    }
 }
 
 /// Jumps to far lines within the reach of a core, if all are apart alike.
@@ -338,17 +356,23 @@ fn region(
         (false, _) => (d.element, d.element),
     };
     let burst = match order {
-        Order::Random | Order::Cycle if element <= LINE_BYTES && component.lines > FAR => {
-            burst(&part.all, usual)
+        Order::Random | Order::Cycle if component.lines > FAR => {
+            let burst = Burst::of(&part.all, usual);
+            match element <= LINE_BYTES {
+                true => burst,
+                // Lines that follow its first are no jumps.
+                false => Burst { lines: 1, ..burst },
+            }
         }
-        _ => 1,
+        _ => Burst::NONE,
     };
-    // A burst is an element whose lines are found one by one. Only elements of one line are modified.
-    let (element, stride, within) = match burst > 1 {
-        true => (burst * LINE_BYTES, burst * LINE_BYTES, Within::Random),
+    // Lines of a page are an element whose lines are found one by one. Only elements of one line are modified.
+    let bytes_at_once = burst.lines * LINE_BYTES;
+    let (element, stride, within) = match burst.lines > 1 {
+        true => (bytes_at_once, bytes_at_once, Within::Random),
         false => (element, stride, Within::Sequential),
     };
-    let (stores, modifies) = match burst > 1 {
+    let (stores, modifies) = match burst.lines > 1 {
         true => ((d.stores + (1.0 - d.stores) * d.modifies).min(1.0), 0.0),
         false => (d.stores, d.modifies),
     };
@@ -370,7 +394,7 @@ fn region(
         modifies: rounded(modifies, 3).min(1.0),
         non_temporal: 0.0,
         streams: 1,
-        batch: 1,
+        batch: burst.pages.max(1) as u32,
         skew: if order == Order::Zipf {
             rounded(d.skew, 3)
         } else {
@@ -401,7 +425,11 @@ fn depend(regions: &mut [Region], of: &[usize], parts: &[Part], origins: &Origin
     }
     for (region, &own) in regions.iter_mut().zip(of) {
         let noted = &parts[own].all;
-        let loaded = noted.loaded as f64 / noted.visits.max(1) as f64;
+        // The later lines of an element are where its first one is.
+        let loaded = match region.order.is_run() {
+            true => noted.loaded as f64 / noted.visits.max(1) as f64,
+            false => noted.found as f64 / (noted.visits - noted.follows).max(1) as f64,
+        };
         let share = match loaded < FEW {
             true => 0.0,
             false => rounded(loaded, 2).min(1.0),

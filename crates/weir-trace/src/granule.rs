@@ -35,12 +35,15 @@ pub struct Granule {
     /// Visits whose line follows the one before, and the lines between them.
     pub follows: u64,
     pub steps: u64,
-    /// Visits whose address was loaded.
+    /// Visits whose address was loaded, and those of them whose line follows none.
     pub loaded: u64,
+    pub found: u64,
     /// Jumps to lines that a megabyte of cache has not, weighted, and those of them that came before each within the
     /// reach of a core, weighted likewise.
     pub far: f64,
     pub before: f64,
+    /// Those of the latter in the same page of 4 KiB.
+    pub near: f64,
     /// Lines that were used first, weighted.
     pub first: f64,
     /// Accesses beyond L1 by the time since the last use of their line, weighted.
@@ -60,8 +63,10 @@ impl Default for Granule {
             follows: 0,
             steps: 0,
             loaded: 0,
+            found: 0,
             far: 0.0,
             before: 0.0,
+            near: 0.0,
             first: 0.0,
             times: [0.0; TIMES],
         }
@@ -104,8 +109,10 @@ impl Granule {
         self.follows += other.follows;
         self.steps += other.steps;
         self.loaded += other.loaded;
+        self.found += other.found;
         self.far += other.far;
         self.before += other.before;
+        self.near += other.near;
         self.first += other.first;
         for (mine, theirs) in self.times.iter_mut().zip(other.times) {
             *mine += theirs;

@@ -30,6 +30,8 @@ const ENOUGH: f64 = 16_384.0;
 
 /// Lines of a cache beyond which a line is far.
 const FAR: u64 = 1 << 14;
+/// Bytes of a page.
+const PAGE: u64 = 4096;
 /// Instructions that a core has under way (Golden Cove: a reorder buffer of 512).
 pub const REACH: u64 = 512;
 /// The same in accesses, where instructions are not counted.
@@ -43,13 +45,13 @@ struct Thread {
     accesses: u64,
     since: u64,
     instructions: u64,
-    /// When it last jumped to far lines, and how many others each stands for.
-    jumps: VecDeque<(u64, f64)>,
+    /// When it last jumped to far lines, to which page, and how many others each stands for.
+    jumps: VecDeque<(u64, u64, f64)>,
 }
 
 impl Thread {
-    /// Notes a jump to a far line; those that came before it within the reach of a core.
-    fn jump(&mut self, now: u64, weight: f64, loaded: bool) -> f64 {
+    /// Notes a jump to a far line; those that came before it within the reach of a core, and those of them in its page.
+    fn jump(&mut self, now: u64, line: u64, weight: f64, loaded: bool) -> (f64, f64) {
         let (at, reach) = match self.instructions {
             0 => (now, REACH_OF_ACCESSES),
             counted => (counted, REACH),
@@ -57,17 +59,22 @@ impl Thread {
         while self
             .jumps
             .front()
-            .is_some_and(|(then, _)| then + reach < at)
+            .is_some_and(|(then, ..)| then + reach < at)
         {
             self.jumps.pop_front();
         }
         // What waits for an address overlaps with nothing before it.
         if loaded {
-            return 0.0;
+            return (0.0, 0.0);
         }
-        let before = self.jumps.iter().map(|(_, weight)| weight).sum();
-        self.jumps.push_back((at, weight));
-        before
+        let page = line * LINE_BYTES / PAGE;
+        let (mut before, mut near) = (0.0, 0.0);
+        for &(_, other, weight) in &self.jumps {
+            before += weight;
+            near += if other == page { weight } else { 0.0 };
+        }
+        self.jumps.push_back((at, page, weight));
+        (before, near)
     }
 
     fn new(id: u64) -> Self {
@@ -316,12 +323,15 @@ impl Watch {
             && used.distance.is_none_or(|distance| distance >= FAR)
         {
             let thread = &mut self.threads[self.thread];
-            let before = thread.jump(now, used.weight, access.from.is_some());
+            let (before, near) = thread.jump(now, line, used.weight, access.from.is_some());
             granule.far += used.weight;
             granule.before += before * used.weight;
+            granule.near += near * used.weight;
         }
         granule.visits += 1;
-        granule.loaded += u64::from(access.from.is_some());
+        let loaded = u64::from(access.from.is_some());
+        granule.loaded += loaded;
+        granule.found += if step == 0 { loaded } else { 0 };
         if step > 0 {
             granule.follows += 1;
             granule.steps += step;

@@ -250,31 +250,44 @@ fn popular_lines() {
     );
 }
 
-/// Bursts of far lines, with long stretches of other work between them.
-fn bursts(lines: u64) -> Workload {
+/// Bursts of far lines of so many pages, some of each, with long stretches of other work between them.
+fn bursts(pages: u64, lines: u64) -> (u32, u64) {
     let mut watch = Watch::new();
     for index in 0..3_000_000_u64 {
-        let within = index % lines;
-        Sink::instructions(&mut watch, if within == 0 { 1000 * lines } else { 10 });
+        let within = index % (pages * lines);
+        let gap = if within == 0 {
+            1000 * pages * lines
+        } else {
+            10
+        };
+        Sink::instructions(&mut watch, gap);
+        let page = hash(index / lines) % (1 << 15);
+        let line = hash(index) >> 32;
         watch.access(Access {
-            address: 0x10_0000_0000 + hash(index) % (1 << 21) * 64,
+            address: 0x10_0000_0000 + page * 4096 + line % 64 * 64,
             bytes: 8,
             store: false,
             from: None,
         });
     }
-    describe(&watch, &origin(), true).unwrap().workload
+    let workload = describe(&watch, &origin(), true).unwrap().workload;
+    let region = &workload.phases[0].regions[0];
+    (region.batch, region.element.get())
 }
 
 #[test]
 fn lines_that_are_jumped_to_at_once() {
-    let element = |lines| bursts(lines).phases[0].regions[0].element.get();
-    for lines in [8, 4] {
-        let found = element(lines) / 64;
-        assert!(lines.abs_diff(found) <= 1, "{found} for {lines}");
+    for (pages, lines) in [(8, 1), (4, 1), (1, 8), (1, 4), (3, 4)] {
+        let (batch, element) = bursts(pages, lines);
+        let found = (u64::from(batch), element.div_ceil(64));
+        // By chance some lines of a page follow each other, and are no jumps.
+        assert!(
+            pages.abs_diff(found.0) <= 1 && lines.abs_diff(found.1) <= lines / 4,
+            "{found:?} for {pages} pages with {lines} lines"
+        );
     }
     // One by one there is nothing to overlap.
-    assert_eq!(element(1), 8);
+    assert_eq!(bursts(1, 1), (1, 8));
 }
 
 #[test]
@@ -309,4 +322,33 @@ fn addresses_that_are_loaded() {
         Some(regions[1].name.as_str())
     );
     assert_eq!(regions[1].dependent, 0.0);
+}
+
+/// Objects of two lines: the address of the first comes from the object before, the second is read behind it.
+#[test]
+fn objects_that_are_found_through_each_other() {
+    let mut watch = Watch::new();
+    let object = |index| 0x10_0000_0000 + hash(index) % (1 << 17) * 128;
+    for index in 0..1_500_000_u64 {
+        for (line, from) in [(0, Some(object(index))), (64, None)] {
+            Sink::instructions(&mut watch, 20);
+            watch.access(Access {
+                address: object(index + 1) + line,
+                bytes: 8,
+                store: false,
+                from,
+            });
+        }
+    }
+    let knows = Origin {
+        has_dependences: true,
+        ..origin()
+    };
+    let description = describe(&watch, &knows, true).unwrap();
+    let region = &description.workload.phases[0].regions[0];
+    assert_eq!(
+        (region.element.get(), region.order.name()),
+        (128, "chase"),
+        "{region:?}"
+    );
 }
