@@ -331,12 +331,12 @@ fn cores_of(load: &Load, topology: &Topology, taken: &[u32]) -> Option<Vec<u32>>
 }
 
 /// Everything that names the point, in words: `latency: ld chase_random on dram, 1 thread x
-/// 4 KiB, prefetchers off`.
+/// 4 KiB, prefetchers off`. Its seed follows from this text, so that another word gives other figures.
 impl fmt::Display for PointSpec {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.experiment, self.load)?;
         match &self.beside {
-            Some(beside) => write!(f, "; with {beside}"),
+            Some(beside) => write!(f, "; beside {beside}"),
             None => Ok(()),
         }
     }

@@ -456,6 +456,31 @@ fn chasers_are_timed_together_and_other_company_stands_beside() {
     );
 }
 
+/// Figures of earlier versions come again only with their seeds.
+#[test]
+fn seeds_are_those_of_earlier_versions() {
+    let topology = Toy::default().topology();
+    let plan = tail::Tail {
+        tiers: vec![TierName::dram()],
+        ..tail::Tail::default()
+    }
+    .plan(&topology)
+    .unwrap();
+    let seeds = [0, 1, 7].map(|n| plan[n].seed(1));
+    assert_eq!(
+        seeds,
+        [
+            3_406_584_979_425_663_723,
+            15_509_651_572_976_885_205,
+            17_553_425_933_310_315_492
+        ],
+        "{}, {} and {}",
+        plan[0],
+        plan[1],
+        plan[7]
+    );
+}
+
 #[test]
 fn blocks_are_whole_lines_within_the_working_set() {
     let topology = Toy::default().topology();

@@ -528,7 +528,7 @@ fn verdict(
         Severity::Note,
         format!("{tier} under load"),
         format!(
-            "latency with {threads} thread{}, {:.0} % reads{}{how}, {bends}; {at_peak:.0} ns there",
+            "latency with {threads} other thread{}, {:.0} % reads{}{how}, {bends}; {at_peak:.0} ns there",
             if threads == 1 { "" } else { "s" },
             read_share * 100.0,
             match op.is_posted() && read_share > 0.0 {

@@ -355,7 +355,7 @@ impl CommandRun {
 
 impl Ask for CommandRun {
     type Got = CommandTime;
-    const KIND: &'static str = "command with others";
+    const KIND: &'static str = "command beside others";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
         match self.run(lab) {
