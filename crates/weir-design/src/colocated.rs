@@ -1,6 +1,6 @@
 //! Tenants that run with the workloads of every design, and the controller that may limit them.
 
-use weir_lab::interplay::{CoRunners, Party};
+use weir_lab::interplay::{CoRunners, Participant};
 use weir_lab::{Lab, LabError, PhaseRun, WorkloadOptions, WorkloadRun};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::interplay::TierOp;
@@ -120,10 +120,10 @@ impl Neighbour {
                     _ => None,
                 };
                 let tier = tier.unwrap_or_else(|| op.tier.clone());
-                let party = Party::stream(TierOp { tier, ..op.clone() });
+                let participant = Participant::stream(TierOp { tier, ..op.clone() });
                 Tenant {
                     placement: pages,
-                    ..party.tenant(topology, cores)?
+                    ..participant.tenant(topology, cores)?
                 }
             }
         };

@@ -467,7 +467,7 @@ mod tests {
     }
 
     #[test]
-    fn a_party_is_a_tier_and_an_instruction() {
+    fn a_participant_is_a_tier_and_an_instruction() {
         let tier_op: TierOp = "cxl0:nt-st".parse().unwrap();
         assert_eq!(tier_op.to_string(), "cxl0:nt_st");
         let copy: TierOp = "dram:movdir64b:cxl0".parse().unwrap();

@@ -23,7 +23,7 @@ use weir_steer::steered::{Steered, SteeredTenant};
 const TENANTS: usize = 64;
 const WINDOW: Nanos = Nanos(250e6);
 
-fn party(i: usize) -> SteeredTenant {
+fn participant(i: usize) -> SteeredTenant {
     let group = format!("/batch.slice/tenant-{i}.scope");
     SteeredTenant {
         tenant: Tenant::of_host(
@@ -73,8 +73,8 @@ fn window(c: &mut Criterion) {
         number += 1;
         Ok(observation(window, number))
     });
-    let parties = (0..TENANTS).map(party).collect();
-    let mut steered = Steered::running(&mut machine, parties, Nanos(100e6));
+    let participants = (0..TENANTS).map(participant).collect();
+    let mut steered = Steered::running(&mut machine, participants, Nanos(100e6));
     let tenants = steered.tenants().to_vec();
     let weir = Weir::new(WeirConfig::new(Nanos(110.0), Some(Nanos(260.0))));
     let mut controller = Guarded::new(weir, Bounds::default());

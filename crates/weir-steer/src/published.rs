@@ -122,11 +122,11 @@ impl Regulated {
     /// The machine cannot be calibrated or run.
     pub fn run_on(&self, testbed: &dyn Testbed, seed: u64) -> Result<Outcome, Unanswered> {
         let mut machine = testbed.open(seed)?;
-        let mut parties = self.pair.tenants(machine.topology())?;
+        let mut participants = self.pair.tenants(machine.topology())?;
         match self.running {
             Running::Both => {}
-            Running::Fast => parties.truncate(1),
-            Running::Slow => drop(parties.drain(..1)),
+            Running::Fast => participants.truncate(1),
+            Running::Slow => drop(participants.drain(..1)),
         }
         let (mut controller, windows): (Box<dyn Controller>, u32) = match self.control {
             Control::Free => (Policy::free(), SHOWN + 1),
@@ -141,9 +141,12 @@ impl Regulated {
                 )
             }
         };
-        let tenants = parties.len();
+        let tenants = participants.len();
         let lasts = WINDOW * f64::from(windows);
-        let phase = Phase { lasts, parties };
+        let phase = Phase {
+            lasts,
+            participants,
+        };
         let controller = controller.as_mut();
         let steps = run_phases(machine.as_mut(), controller, &[phase], WINDOW, PERIOD)?;
         let shown = &steps[steps.len().saturating_sub(SHOWN as usize)..];
@@ -200,7 +203,10 @@ impl Pair {
         let (fast, slow) = match self {
             Pair::Scenario(name) => {
                 let phases = Scenario::builtin(name, topology)?.phases.into_iter();
-                return Ok(phases.take(1).flat_map(|phase| phase.parties).collect());
+                return Ok(phases
+                    .take(1)
+                    .flat_map(|phase| phase.participants)
+                    .collect());
             }
             Pair::Streams(fast, slow) => (fast, slow),
             Pair::Program(_) => (Op::Ld, Op::NtSt),

@@ -179,7 +179,7 @@ fn alone_and_free(
     phase: &Phase,
     options: &RunOptions,
 ) -> Result<[Side; 2], MachineError> {
-    let free = reference(testbed, phase.parties.clone(), options)?;
+    let free = reference(testbed, phase.participants.clone(), options)?;
     Ok([
         alone(testbed, phase, Role::Protected, options, &free)?,
         alone(testbed, phase, Role::Restrained, options, &free)?,
@@ -195,19 +195,19 @@ fn alone(
     free: &[Step],
 ) -> Result<Side, MachineError> {
     let of_role = |steered: &&SteeredTenant| steered.role == role;
-    let names: Vec<String> = (phase.parties.iter().filter(of_role))
+    let names: Vec<String> = (phase.participants.iter().filter(of_role))
         .map(|steered| steered.tenant.name.clone())
         .collect();
     if names.is_empty() {
         return Ok(Side::default());
     }
-    let only: Vec<SteeredTenant> = phase.parties.iter().filter(of_role).cloned().collect();
-    let mine = |parties: &[SteeredTenant]| -> Vec<usize> {
-        (0..parties.len())
-            .filter(|&i| parties[i].role == role)
+    let only: Vec<SteeredTenant> = phase.participants.iter().filter(of_role).cloned().collect();
+    let mine = |participants: &[SteeredTenant]| -> Vec<usize> {
+        (0..participants.len())
+            .filter(|&i| participants[i].role == role)
             .collect()
     };
-    let (alone_is, free_is) = (mine(&only), mine(&phase.parties));
+    let (alone_is, free_is) = (mine(&only), mine(&phase.participants));
     let by_itself = reference(testbed, only, options)?;
     let bandwidth = |steps: &[Step], mine: &[usize]| {
         let drew = |step: &Step| mine.iter().map(|&i| step.drew(i)).sum::<GbPerSec>();
@@ -278,19 +278,19 @@ const MOST: usize = 400;
 /// Windows of tenants without limits, without the first: more where a program's requests are to be seen.
 fn reference(
     testbed: &dyn Testbed,
-    parties: Vec<SteeredTenant>,
+    participants: Vec<SteeredTenant>,
     options: &RunOptions,
 ) -> Result<Vec<Step>, MachineError> {
     let answers = |steered: &SteeredTenant| match &steered.tenant.work {
         Work::Program(work) => work.requests.is_some(),
         _ => false,
     };
-    let answering: Vec<usize> = (0..parties.len())
-        .filter(|&i| answers(&parties[i]))
+    let answering: Vec<usize> = (0..participants.len())
+        .filter(|&i| answers(&participants[i]))
         .collect();
     let phase = Phase {
         lasts: options.window * REFERENCE as f64,
-        parties,
+        participants,
     };
     let mut machine = testbed.open(options.seed)?;
     let mut free = Policy::free();

@@ -84,11 +84,11 @@ impl Ask for Settled {
             })?,
         };
         let mut controller = (self.controller).controller(&known, &actuators, Bounds::default());
-        let parties = self.tenants.iter().cloned();
-        let parties = parties.map(|(tenant, role)| SteeredTenant { tenant, role });
+        let participants = self.tenants.iter().cloned();
+        let participants = participants.map(|(tenant, role)| SteeredTenant { tenant, role });
         let phase = Phase {
             lasts: Nanos(f64::INFINITY),
-            parties: parties.collect(),
+            participants: participants.collect(),
         };
         let mut machine = lab.testbed().open(lab.seed())?;
         let steered = Steered::new(machine.as_mut(), vec![phase], PERIOD);

@@ -33,7 +33,7 @@ pub struct Phase {
     /// Its duration.
     pub lasts: Nanos,
     /// The tenants that run. Tenants that are not named have nothing to run.
-    pub parties: Vec<SteeredTenant>,
+    pub participants: Vec<SteeredTenant>,
 }
 
 /// A tenant as a controller knows it.
@@ -91,7 +91,7 @@ impl<'a> Steered<'a> {
         });
         let slow = slow.map(|tier| tier.name.clone()).collect();
         let mut tenants: Vec<TenantOf> = Vec::new();
-        for steered in phases.iter().flat_map(|p| &p.parties) {
+        for steered in phases.iter().flat_map(|p| &p.participants) {
             if !tenants.iter().any(|t| t.name == steered.tenant.name) {
                 tenants.push(tenant_of(machine, steered));
             }
@@ -113,11 +113,18 @@ impl<'a> Steered<'a> {
     /// Tenants that run on the machine already, in the order of its observations, and go on without end.
     pub fn running(
         machine: &'a mut dyn Machine,
-        parties: Vec<SteeredTenant>,
+        participants: Vec<SteeredTenant>,
         quota_period: Nanos,
     ) -> Self {
         let lasts = Nanos(f64::INFINITY);
-        let mut steered = Self::new(machine, vec![Phase { lasts, parties }], quota_period);
+        let mut steered = Self::new(
+            machine,
+            vec![Phase {
+                lasts,
+                participants,
+            }],
+            quota_period,
+        );
         steered.running = Some((0, lasts));
         steered
     }
@@ -169,18 +176,19 @@ impl<'a> Steered<'a> {
         self.now
     }
 
-    fn parties(&self) -> &[SteeredTenant] {
-        self.running.map_or(&[], |(k, _)| &self.phases[k].parties)
+    fn participants(&self) -> &[SteeredTenant] {
+        self.running
+            .map_or(&[], |(k, _)| &self.phases[k].participants)
     }
 
     /// The position of a tenant among those that run now.
     fn position(&self, tenant: usize) -> Option<usize> {
-        let (name, parties) = (&self.tenants[tenant].name, self.parties());
-        let is_it = |party: &SteeredTenant| party.tenant.name == *name;
+        let (name, participants) = (&self.tenants[tenant].name, self.participants());
+        let is_it = |participant: &SteeredTenant| participant.tenant.name == *name;
         // Mostly it is the same, and there may be hundreds.
-        match parties.get(tenant) {
-            Some(party) if is_it(party) => Some(tenant),
-            _ => parties.iter().position(is_it),
+        match participants.get(tenant) {
+            Some(participant) if is_it(participant) => Some(tenant),
+            _ => participants.iter().position(is_it),
         }
     }
 
@@ -203,7 +211,11 @@ impl<'a> Steered<'a> {
         let Some(phase) = self.phases.get(k) else {
             return Ok(());
         };
-        let tenants: Vec<Tenant> = phase.parties.iter().map(|p| p.tenant.clone()).collect();
+        let tenants: Vec<Tenant> = phase
+            .participants
+            .iter()
+            .map(|p| p.tenant.clone())
+            .collect();
         self.machine.stop()?;
         if !tenants.is_empty() {
             self.machine.start(&tenants)?;
@@ -212,8 +224,11 @@ impl<'a> Steered<'a> {
         for i in 0..self.tenants.len() {
             let limit = self.held[i];
             let name = &self.tenants[i].name;
-            let mut parties = self.parties().iter().filter(|p| p.tenant.name == *name);
-            if parties.any(|p| p.role == Role::Protected) {
+            let mut participants = self
+                .participants()
+                .iter()
+                .filter(|p| p.tenant.name == *name);
+            if participants.any(|p| p.role == Role::Protected) {
                 self.held[i] = Limit::FREE;
                 continue;
             }
@@ -258,11 +273,11 @@ impl<'a> Steered<'a> {
         let Some(phase) = self.running.and_then(|(k, _)| self.phases.get_mut(k)) else {
             return why;
         };
-        if place < self.tenants.len() && place < phase.parties.len() {
-            phase.parties[place] = steered;
+        if place < self.tenants.len() && place < phase.participants.len() {
+            phase.participants[place] = steered;
             self.tenants[place] = known;
         } else {
-            phase.parties.push(steered);
+            phase.participants.push(steered);
             self.tenants.push(known);
             self.held.push(Limit::FREE);
         }
@@ -271,7 +286,9 @@ impl<'a> Steered<'a> {
 
     /// Changes the limit of a tenant, if it runs, and returns the limit in force.
     fn change(&mut self, tenant: usize, from: Limit, to: Limit) -> AppliedLimit {
-        let running = self.position(tenant).map(|k| &self.parties()[k].tenant);
+        let running = self
+            .position(tenant)
+            .map(|k| &self.participants()[k].tenant);
         let Some(running) = running.filter(|_| from != to) else {
             return AppliedLimit::whole(to);
         };
@@ -296,7 +313,7 @@ impl<'a> Steered<'a> {
         let of = |i: usize| {
             let k = self.position(i)?;
             let own = seen.tenants.get(k)?;
-            Some(self.of_running(&self.parties()[k], own, seen.window))
+            Some(self.of_running(&self.participants()[k], own, seen.window))
         };
         let nothing = |tenant: &TenantOf| TenantReadings {
             role: tenant.role,
@@ -356,14 +373,14 @@ impl<'a> Steered<'a> {
     pub fn observe(&mut self, window: Nanos) -> Result<(Readings, Vec<String>), MachineError> {
         self.enter_phase()?;
         let mut changes = self.find();
-        let seen = match self.parties().is_empty() {
+        let seen = match self.participants().is_empty() {
             true => Observation::of(window, Vec::new(), CounterSet::default()),
             false => self.machine.observe(window)?,
         };
         self.now = self.now + window;
         let readings = self.readings(&seen);
         for (i, seen) in readings.iter().enumerate() {
-            let running = self.position(i).map(|k| &self.parties()[k].tenant);
+            let running = self.position(i).map(|k| &self.participants()[k].tenant);
             if running.is_some_and(|tenant| tenant.work.is_of_host()) {
                 self.tenants[i].cores = seen.cores;
             }
@@ -373,7 +390,7 @@ impl<'a> Steered<'a> {
         let done = |i| {
             let at = self.position(i)?;
             Done::of(
-                &self.parties()[at].tenant,
+                &self.participants()[at].tenant,
                 seen.tenants.get(at)?,
                 seen.window,
             )

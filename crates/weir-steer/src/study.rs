@@ -117,8 +117,10 @@ impl Study for Regulate {
             actuators: &options.actuators,
             dry: options.dry,
             tenants: (self.scenario == ASKED).then(|| {
-                let parties = self.phases.iter().flat_map(|phase| &phase.parties);
-                parties.map(|party| (&party.tenant, party.role)).collect()
+                let participants = self.phases.iter().flat_map(|phase| &phase.participants);
+                participants
+                    .map(|participant| (&participant.tenant, participant.role))
+                    .collect()
             }),
             sampling: 2,
             study: self,

@@ -172,7 +172,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     let platform = Library::builtin().compose("miku-a").unwrap();
     let bed = SimTestbed::new(&platform).unwrap();
     let bed = bed.sampled(Sampling::of(&platform));
-    let party = |name: &str, role, tier: TierName, op, pattern, cores| SteeredTenant {
+    let participant = |name: &str, role, tier: TierName, op, pattern, cores| SteeredTenant {
         tenant: Tenant {
             name: name.into(),
             cores,
@@ -186,8 +186,8 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
         locality: Locality::TlbFriendly,
     };
     let dram = TierName::dram;
-    let mut parties = vec![
-        party(
+    let mut participants = vec![
+        participant(
             "fast",
             Role::Protected,
             dram(),
@@ -195,7 +195,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
             stream,
             cores[..8].to_vec(),
         ),
-        party(
+        participant(
             "probe",
             Role::Bystander,
             dram(),
@@ -206,7 +206,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     ];
     if with_slow {
         let cores = cores[9..17].to_vec();
-        parties.push(party(
+        participants.push(participant(
             "slow",
             Role::Restrained,
             TierName::cxl(0),
@@ -217,7 +217,7 @@ fn on_miku(op: Op, policy: Policy, with_slow: bool) -> (f64, f64) {
     }
     let phase = Phase {
         lasts: Nanos(1e12),
-        parties,
+        participants,
     };
     let mut machine = Blind(bed.open(1).unwrap());
     let mut steered = Steered::new(&mut machine, vec![phase], Nanos(1e8));

@@ -30,7 +30,7 @@ fn phases(bed: &SimTestbed) -> Vec<Phase> {
         .unwrap()
         .phases;
     let mut alone = both[0].clone();
-    alone.parties.remove(0);
+    alone.participants.remove(0);
     [(both[0].clone(), 12.0), (alone, 4.0)]
         .into_iter()
         .map(|(phase, windows)| Phase {

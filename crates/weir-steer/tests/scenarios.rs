@@ -53,9 +53,12 @@ fn somebody_may_be_held_in_every_phase_and_no_core_is_wanted_twice() {
         let topology = Library::builtin().compose(on).unwrap().topology();
         for (name, _) in Scenario::list() {
             for phase in Scenario::builtin(name, &topology).unwrap().phases {
-                let parties = &phase.parties;
-                assert!(parties.iter().any(|p| p.role == Role::Restrained), "{name}");
-                let mut cores: Vec<u32> = (parties.iter())
+                let participants = &phase.participants;
+                assert!(
+                    participants.iter().any(|p| p.role == Role::Restrained),
+                    "{name}"
+                );
+                let mut cores: Vec<u32> = (participants.iter())
                     .flat_map(|p| p.tenant.cores.clone())
                     .collect();
                 let wanted = cores.len();

@@ -12,7 +12,7 @@ use weir_steer::{Limit, Role, Share};
 
 const WINDOW: Nanos = Nanos(250e6);
 
-fn party(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
+fn participant(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
     let tier = TierName::named(tier);
     let mut tenant = Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &tier, 4, Bytes::mib(64));
     tenant.name = name.to_owned();
@@ -21,14 +21,14 @@ fn party(name: &str, tier: &str, first: u32, role: Role) -> SteeredTenant {
 }
 
 fn phases() -> Vec<Phase> {
-    let fast = party("fast", "dram", 0, Role::Protected);
-    let slow = party("slow", "cxl0", 4, Role::Restrained);
+    let fast = participant("fast", "dram", 0, Role::Protected);
+    let slow = participant("slow", "cxl0", 4, Role::Restrained);
     let both = vec![fast.clone(), slow.clone()];
     [both, vec![fast], Vec::new(), vec![slow]]
         .into_iter()
-        .map(|parties| Phase {
+        .map(|participants| Phase {
             lasts: WINDOW,
-            parties,
+            participants,
         })
         .collect()
 }

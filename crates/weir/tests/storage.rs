@@ -77,7 +77,9 @@ fn signal(child: &Child, name: &str) {
 
 fn cells(document: &Value) -> Vec<(String, String)> {
     let cells = document["cells"].as_array().unwrap().iter();
-    let name = |party: &Value| format!("{}:{}", party["tier"], party["op"]).replace('"', "");
+    let name = |participant: &Value| {
+        format!("{}:{}", participant["tier"], participant["op"]).replace('"', "")
+    };
     cells
         .map(|cell| (name(&cell["victim"]), name(&cell["aggressor"])))
         .collect()

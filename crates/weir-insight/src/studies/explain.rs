@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 use weir_lab::interplay::{
-    ACCESSES, CoRunners, CountedPair, Party, PlacedName, ProgramPairs, per_second,
+    ACCESSES, CoRunners, CountedPair, Participant, PlacedName, ProgramPairs, per_second,
 };
 use weir_lab::study::lists;
 use weir_lab::view::{Medium, Only, Part, View, col};
@@ -67,7 +67,7 @@ pub struct Explain {
     pub described: Option<Workload>,
     /// What runs with it.
     #[arg(skip)]
-    pub aggressor: Option<Party>,
+    pub aggressor: Option<Participant>,
 }
 
 impl Explain {
@@ -83,7 +83,7 @@ impl Explain {
                 tiers: vec![(tier.clone(), 1)],
                 program: workload.name.clone(),
             };
-            Party::program(&placed, workload.clone())
+            Participant::program(&placed, workload.clone())
         };
         ProgramPairs {
             victims: tiers.iter().map(on).collect(),
@@ -104,7 +104,7 @@ impl Explain {
         lab: &Lab<'_>,
         workload: &Workload,
         tier: &TierName,
-        other: &Party,
+        other: &Participant,
     ) -> Result<Explained, LabError> {
         let made = self.pairs(lab, workload, std::slice::from_ref(tier))?;
         let made = made.into_iter().next().ok_or(LabError::Stopped)?;

@@ -144,7 +144,7 @@ impl<'a> Book<'a> {
         })
     }
 
-    /// Every pair of thread counts of two parties, in the order of the plan.
+    /// Every pair of thread counts of two participants, in the order of the plan.
     fn surface(&self, victim: &TierOp, aggressor: &TierOp) -> Vec<SurfacePoint> {
         let pairs = self.points.iter().filter(|seen| {
             pair_of(seen.point).is_some_and(|(v, a)| v == *victim && a == *aggressor)

@@ -39,8 +39,8 @@ pub use certainty::{LEAST, MOST};
 pub use co_runners::{CoRunners, pairs, tier_ops};
 pub use matrix::{Matrix, Measured, matrix};
 pub use programs::{
-    ACCESSES, CountedPair, CountedProgram, LoadPoint, LostCycles, Party, PlacedName, ProgramPair,
-    ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
+    ACCESSES, CountedPair, CountedProgram, LoadPoint, LostCycles, Participant, PlacedName,
+    ProgramPair, ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
 };
 pub use study::{Interplay, per_second, sentence};
 
@@ -301,7 +301,7 @@ pub(crate) fn buffered(pattern: Pattern) -> Pattern {
     }
 }
 
-/// Threads of one party.
+/// Threads of one participant.
 fn load(topology: &Topology, tier: &Tier, tier_op: &TierOp, threads: u32) -> Load {
     let op = tier_op.op;
     if op.is_storage() {

@@ -228,7 +228,7 @@ impl Evidence<'_> {
         self.topology.tier(name)
     }
 
-    /// The kind of a party's tier, for its cores.
+    /// The kind of a participant's tier, for its cores.
     fn kind(&self, tier_op: &TierOp) -> Option<TierKind> {
         let tier = self.tier(&tier_op.tier)?;
         Some(tier.kind.seen_from(tier_op.socket))

@@ -86,7 +86,7 @@ fn link(text: &str) -> Result<GbPerSec, String> {
 
 /// Threads that run at the same time: on the faster tier, on the slower one, or on both.
 #[derive(Debug, Clone, Copy)]
-enum Crew {
+enum Workers {
     Near(u32),
     Far(u32),
     Both(u32, u32),
@@ -103,8 +103,12 @@ impl Study for Offload {
         let (near_gbps, far_gbps, core, pairs) = match self.rdma {
             None => self.on_tiers(lab, &local, &far)?,
             Some(link) => {
-                let crews: Vec<Crew> = local.iter().chain(&[1]).map(|&n| Crew::Near(n)).collect();
-                let given = self.measure(lab, &crews)?;
+                let all: Vec<Workers> = local
+                    .iter()
+                    .chain(&[1])
+                    .map(|&n| Workers::Near(n))
+                    .collect();
+                let given = self.measure(lab, &all)?;
                 let near = most(given.get(..local.len()).unwrap_or_default());
                 let alone_gbps = given.last().map_or(GbPerSec(0.0), |one| one.0);
                 let core = SharedCore { alone_gbps };
@@ -168,12 +172,12 @@ impl Offload {
             .iter()
             .flat_map(|&one| far.iter().map(move |&other| (one, other)));
         let counts: Vec<_> = counts.filter(|(one, other)| one + other <= cores).collect();
-        let near = local.iter().map(|&n| Crew::Near(n));
-        let alone = near.chain(far.iter().map(|&n| Crew::Far(n)));
-        let crews: Vec<Crew> = alone
-            .chain(counts.iter().map(|&(n, m)| Crew::Both(n, m)))
+        let near = local.iter().map(|&n| Workers::Near(n));
+        let alone = near.chain(far.iter().map(|&n| Workers::Far(n)));
+        let all: Vec<Workers> = alone
+            .chain(counts.iter().map(|&(n, m)| Workers::Both(n, m)))
             .collect();
-        let given = self.measure(lab, &crews)?;
+        let given = self.measure(lab, &all)?;
         let (alone, rest) = given.split_at(local.len());
         let (alone_far, together) = rest.split_at(far.len());
         let pairs =
@@ -193,43 +197,37 @@ impl Offload {
         Ok((most(alone), most(alone_far), None, pairs.collect()))
     }
 
-    /// How fast each crew goes through its columns: the first of two, and the second.
+    /// How fast each group of workers goes through its columns: the first of two, and the second.
     fn measure(
         &self,
         lab: &Lab<'_>,
-        crews: &[Crew],
+        all: &[Workers],
     ) -> Result<Vec<(GbPerSec, GbPerSec)>, LabError> {
         let topology = lab.topology();
         if self.operator == Operator::Sum {
             let load = |tier: &TierName, threads| stream(topology, tier, threads);
-            let ask = |crew: &Crew| {
-                Ok(match *crew {
-                    Crew::Near(n) => PointSpec::alone("offload", load(&self.from, n)?),
-                    Crew::Far(n) => PointSpec::alone("offload", load(&self.tier, n)?),
-                    Crew::Both(n, m) => PointSpec::alone("offload", load(&self.from, n)?)
+            let ask = |workers: &Workers| {
+                Ok(match *workers {
+                    Workers::Near(n) => PointSpec::alone("offload", load(&self.from, n)?),
+                    Workers::Far(n) => PointSpec::alone("offload", load(&self.tier, n)?),
+                    Workers::Both(n, m) => PointSpec::alone("offload", load(&self.from, n)?)
                         .beside(load(&self.tier, m)?),
                 })
             };
-            let asks = crews
-                .iter()
-                .map(ask)
-                .collect::<Result<Vec<_>, LabError>>()?;
+            let asks = all.iter().map(ask).collect::<Result<Vec<_>, LabError>>()?;
             return lab.ask_all(&asks)?.iter().map(gbps).collect();
         }
         let part = self.operator.scan();
         let of = |tier, at| part.tenant(topology, tier, &self.from, at);
-        let ask = |crew: &Crew| {
-            let tenants = match *crew {
-                Crew::Near(n) => vec![of(&self.from, (0, n))?],
-                Crew::Far(n) => vec![of(&self.tier, (0, n))?],
-                Crew::Both(n, m) => vec![of(&self.from, (0, n))?, of(&self.tier, (n, m))?],
+        let ask = |workers: &Workers| {
+            let tenants = match *workers {
+                Workers::Near(n) => vec![of(&self.from, (0, n))?],
+                Workers::Far(n) => vec![of(&self.tier, (0, n))?],
+                Workers::Both(n, m) => vec![of(&self.from, (0, n))?, of(&self.tier, (n, m))?],
             };
             Ok(Together { tenants })
         };
-        let asks = crews
-            .iter()
-            .map(ask)
-            .collect::<Result<Vec<_>, LabError>>()?;
+        let asks = all.iter().map(ask).collect::<Result<Vec<_>, LabError>>()?;
         let seen = lab.ask_all(&asks)?;
         Ok(seen
             .iter()

@@ -1,7 +1,7 @@
 //! Tenants that a user names: streams and described programs, all at the same time.
 
 use weir_lab::LabError;
-use weir_lab::interplay::{Party, What};
+use weir_lab::interplay::{Participant, What};
 use weir_model::tenant::Tenant;
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
@@ -21,23 +21,25 @@ const STREAMS: u32 = 16;
 /// # Errors
 /// The machine has too few cores or no such tier, or a tenant is none of a model.
 pub fn asked(
-    protect: &[Party],
-    restrain: &[Party],
+    protect: &[Participant],
+    restrain: &[Participant],
     (threads, lasts): (u32, Nanos),
     on: &Topology,
 ) -> Result<Vec<Phase>, LabError> {
     let all = || protect.iter().chain(restrain);
-    if let Some(party) = all().find(|party| matches!(party.what, What::Command(..))) {
+    if let Some(participant) =
+        all().find(|participant| matches!(participant.what, What::Command(..)))
+    {
         let why = format!(
             "`{}` is a command, which runs on a host and on no model",
-            party.name
+            participant.name
         );
         return Err(LabError::Nothing(why));
     }
     let streams = all()
-        .filter(|party| matches!(party.what, What::Stream(_)))
+        .filter(|participant| matches!(participant.what, What::Stream(_)))
         .count() as u32;
-    let programs: u32 = all().map(|party| party.threads(0, 0)).sum();
+    let programs: u32 = all().map(|participant| participant.threads(0, 0)).sum();
     let cores = on.cores.len() as u32;
     let left = cores.saturating_sub(programs);
     let each = match threads {
@@ -51,12 +53,12 @@ pub fn asked(
     }
     let mut free = on.cores.iter().copied();
     let mut tenants: Vec<Tenant> = Vec::new();
-    for party in all() {
+    for participant in all() {
         let own: Vec<u32> = free
             .by_ref()
-            .take(party.threads(each, 0) as usize)
+            .take(participant.threads(each, 0) as usize)
             .collect();
-        let mut tenant = party.tenant(on, &own)?;
+        let mut tenant = participant.tenant(on, &own)?;
         let alike = tenants
             .iter()
             .filter(|t| t.name.starts_with(&tenant.name))
@@ -67,8 +69,11 @@ pub fn asked(
         tenants.push(tenant);
     }
     let of_restrained = tenants.split_off(protect.len());
-    let parties = (tenants.into_iter().map(protected))
+    let participants = (tenants.into_iter().map(protected))
         .chain(of_restrained.into_iter().map(restrained))
         .collect();
-    Ok(vec![Phase { lasts, parties }])
+    Ok(vec![Phase {
+        lasts,
+        participants,
+    }])
 }

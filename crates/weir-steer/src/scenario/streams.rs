@@ -61,7 +61,7 @@ fn turns(two_groups: &TwoGroups, op: Op) -> Vec<Phase> {
 pub fn small_and_bully(two_groups: &TwoGroups) -> Phases {
     let mut cores = two_groups.second_half();
     let of_small = cores.split_off(cores.len() - SMALL);
-    let mut parties = vec![
+    let mut participants = vec![
         protected(stream(
             "fast",
             Op::Ld,
@@ -77,11 +77,11 @@ pub fn small_and_bully(two_groups: &TwoGroups) -> Phases {
             vec![core],
             two_groups.slow_tier(),
         );
-        parties.push(restrained(
+        participants.push(restrained(
             small.with_stream(|stream| stream.pause = THINKS),
         ));
     }
-    Ok(vec![phase(20.0, parties)])
+    Ok(vec![phase(20.0, participants)])
 }
 
 /// As soon as a controller has found the right limit for its behaviour, it changes the behaviour.

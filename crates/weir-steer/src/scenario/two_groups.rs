@@ -104,9 +104,9 @@ pub fn restrained(tenant: Tenant) -> SteeredTenant {
 }
 
 /// Tenants that run at the same time for this many seconds.
-pub fn phase(seconds: f64, parties: Vec<SteeredTenant>) -> Phase {
+pub fn phase(seconds: f64, participants: Vec<SteeredTenant>) -> Phase {
     Phase {
         lasts: Nanos(seconds * 1e9),
-        parties,
+        participants,
     }
 }

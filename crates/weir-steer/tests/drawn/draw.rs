@@ -72,8 +72,11 @@ impl Drawn {
         let mut dice = Dice::new(!seed);
         let is_measured = dice.once_in(2);
         let phases = phases(&mut dice, &platform.topology());
-        for party in phases.iter().flatten() {
-            let (tenant, stream) = (&party.tenant, party.tenant.work.stream().unwrap());
+        for participant in phases.iter().flatten() {
+            let (tenant, stream) = (
+                &participant.tenant,
+                participant.tenant.work.stream().unwrap(),
+            );
             let of = format!(
                 "; {} {}x {:?} {} {:?} reads {} {:?}",
                 tenant.name,

@@ -40,9 +40,13 @@ pub struct Kept {
 
 /// Bandwidth of each tenant of a phase, in its order.
 fn drew(step: &Step, phase: &[SteeredTenant], names: &[&str]) -> Vec<f64> {
-    let of = |party: &SteeredTenant| names.iter().position(|name| *name == party.tenant.name);
+    let of = |participant: &SteeredTenant| {
+        names
+            .iter()
+            .position(|name| *name == participant.tenant.name)
+    };
     (phase.iter())
-        .map(|party| of(party).map_or(0.0, |i| step.drew(i).get()))
+        .map(|participant| of(participant).map_or(0.0, |i| step.drew(i).get()))
         .collect()
 }
 
@@ -64,9 +68,9 @@ impl Kept {
         };
         let bench = Bench::on(&drawn.platform, given, seed);
         let mut names: Vec<&str> = Vec::new();
-        for party in drawn.phases.iter().flatten() {
-            if !names.contains(&party.tenant.name.as_str()) {
-                names.push(&party.tenant.name);
+        for participant in drawn.phases.iter().flatten() {
+            if !names.contains(&participant.tenant.name.as_str()) {
+                names.push(&participant.tenant.name);
             }
         }
         let phases: Vec<_> = drawn.phases.iter().map(|p| (WINDOWS, p.clone())).collect();
@@ -114,9 +118,9 @@ impl Kept {
                     continue;
                 }
                 let side = phase.iter().filter(|p| p.role == role);
-                for (k, party) in side.enumerate() {
+                for (k, participant) in side.enumerate() {
                     let fair = alone[k].min(even);
-                    let name = names.iter().position(|n| *n == party.tenant.name);
+                    let name = names.iter().position(|n| *n == participant.tenant.name);
                     for step in steps {
                         let drew = own(step)[k];
                         kept.least_window = kept.least_window.min(drew / fair);

@@ -87,22 +87,22 @@ pub struct Cell {
 pub struct Pair<'a> {
     bench: &'a Bench,
     op: Op,
-    parties: [SteeredTenant; 2],
+    participants: [SteeredTenant; 2],
     alone: (f64, f64),
 }
 
 impl<'a> Pair<'a> {
     pub fn new(bench: &'a Bench, op: Op) -> Self {
-        let parties = [bench.fast(op), bench.slow(op)];
+        let participants = [bench.fast(op), bench.slow(op)];
         let solo = |steered: &SteeredTenant| {
             let steps = bench.play(&mut Free, &[(ALONE, vec![steered.clone()])]);
             mean(&steps[1..], 0)
         };
         Self {
-            alone: (solo(&parties[0]), solo(&parties[1])),
+            alone: (solo(&participants[0]), solo(&participants[1])),
             bench,
             op,
-            parties,
+            participants,
         }
     }
 
@@ -110,7 +110,7 @@ impl<'a> Pair<'a> {
     fn free(&self) -> (f64, f64) {
         let steps = self
             .bench
-            .play(&mut Free, &[(ALONE, self.parties.to_vec())]);
+            .play(&mut Free, &[(ALONE, self.participants.to_vec())]);
         self.part(&steps[1..])
     }
 
@@ -120,8 +120,11 @@ impl<'a> Pair<'a> {
 
     /// Both under a controller, and then the restrained tenant by itself.
     pub fn run(&self, controller: &mut dyn Controller) -> Vec<Step> {
-        let [_, slow] = &self.parties;
-        let episode = [(WINDOWS, self.parties.to_vec()), (3, vec![slow.clone()])];
+        let [_, slow] = &self.participants;
+        let episode = [
+            (WINDOWS, self.participants.to_vec()),
+            (3, vec![slow.clone()]),
+        ];
         let times = match self.bench.knees.is_empty() {
             true => 2,
             false => 1,
@@ -381,9 +384,9 @@ impl Bench {
         controller: &mut dyn Controller,
         phases: &[(u32, Vec<SteeredTenant>)],
     ) -> Vec<Step> {
-        let phase = |(windows, parties): &(u32, Vec<SteeredTenant>)| Phase {
+        let phase = |(windows, participants): &(u32, Vec<SteeredTenant>)| Phase {
             lasts: WINDOW * f64::from(*windows),
-            parties: parties.clone(),
+            participants: participants.clone(),
         };
         let phases: Vec<Phase> = phases.iter().map(phase).collect();
         let mut machine = self.bed.open(self.seed).unwrap();

@@ -1,7 +1,7 @@
 //! `weir interplay`: who hurts whom.
 
 use weir_lab::Study as _;
-use weir_lab::interplay::{ACCESSES, CoRunners, Interplay, MOST, Party, ProgramPairs, What};
+use weir_lab::interplay::{ACCESSES, CoRunners, Interplay, MOST, Participant, ProgramPairs, What};
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::MachineKind;
@@ -12,7 +12,7 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
 use crate::store::{RunId, StoredRun};
-use crate::verbs::parties::{named_command, parties, prepare};
+use crate::verbs::participants::{named_command, participants, prepare};
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -84,7 +84,7 @@ impl Args {
 
     /// The study of programs.
     fn programs(&self, chosen: &Chosen, context: &Context) -> Result<ProgramPairs> {
-        let sides = |named: &[CoRunners]| parties(named, chosen, &self.command);
+        let sides = |named: &[CoRunners]| participants(named, chosen, &self.command);
         if self.study.victims.is_empty() {
             return Err(Failure::request(
                 "a program has no usual victims; name them with --victims",
@@ -99,7 +99,8 @@ impl Args {
         let mut all = sides(&self.study.victims)?;
         let victims = all.len();
         all.extend(sides(&self.study.aggressors)?);
-        let is_application = |party: &&Party| matches!(party.what, What::Application(..));
+        let is_application =
+            |participant: &&Participant| matches!(participant.what, What::Application(..));
         let count = all.iter().filter(is_application).count();
         let notes = prepare(&mut all, (self.study.size, count), chosen, context)?;
         let aggressors = all.split_off(victims);

@@ -14,7 +14,7 @@ pub mod man;
 pub mod memory_config;
 mod moved;
 pub mod namespace;
-pub mod parties;
+pub mod participants;
 pub mod persist;
 pub mod place;
 pub mod plan;

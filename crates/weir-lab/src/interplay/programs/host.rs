@@ -2,7 +2,7 @@
 
 use super::commands::{CommandRun, CommandTime, Kept, Load};
 use super::pair::ProgramPair;
-use super::party::What;
+use super::participant::What;
 use super::study::{ProgramPairs, Side};
 use super::table::ProgramTable;
 use crate::{Lab, LabError};
@@ -16,13 +16,13 @@ impl ProgramPairs {
                 "--rate is of described programs on a model; on a host `weir workload run NAME --rate` has p99 by load".into(),
             ));
         }
-        for party in self.victims.iter().chain(&self.aggressors) {
-            if let What::Program(..) = party.what {
+        for participant in self.victims.iter().chain(&self.aggressors) {
+            if let What::Program(..) = participant.what {
                 return Err(LabError::Nothing(format!(
                     "`{}` is the description of a program, which runs on models only; name one with --on, give the \
                      program's command with --command, or name a workload whose program this host runs (`weir workload \
                      list`)",
-                    party.name
+                    participant.name
                 )));
             }
         }
@@ -40,24 +40,28 @@ impl ProgramPairs {
         let load = |side: &Side, from: u32| -> Result<Load, LabError> {
             let cores = cores.iter().skip(from as usize).take(side.threads as usize);
             let cores: Vec<u32> = cores.copied().collect();
-            Ok(match side.party.real(lab.topology(), &cores, lab.seed())? {
-                Some(application) => Load::Application(application),
-                None => Load::Tenant(side.party.tenant(lab.topology(), &cores)?),
-            })
+            Ok(
+                match side.participant.real(lab.topology(), &cores, lab.seed())? {
+                    Some(application) => Load::Application(application),
+                    None => Load::Tenant(side.participant.tenant(lab.topology(), &cores)?),
+                },
+            )
         };
         let kept = Kept::default();
         let mut sides = Vec::new();
         let mut plan: Vec<CommandRun> = Vec::new();
-        for party in &self.victims {
-            let own = self.side(lab, party.clone(), 0)?;
+        for participant in &self.victims {
+            let own = self.side(lab, participant.clone(), 0)?;
             let victim = load(&own, 0)?;
             let mut beside = Vec::new();
             for aggressor in &self.aggressors {
                 let other = self.side(lab, aggressor.clone(), own.threads)?;
                 let load = load(&other, own.threads)?;
                 // Alone it has another name, by which its runs are known apart.
-                let [by_itself, load] = ["alone", "beside"]
-                    .map(|how| load.clone().named(format!("{} {how}", other.party.name)));
+                let [by_itself, load] = ["alone", "beside"].map(|how| {
+                    load.clone()
+                        .named(format!("{} {how}", other.participant.name))
+                });
                 beside.push((other, load, by_itself));
             }
             sides.push((own, victim, beside));
@@ -88,14 +92,14 @@ impl ProgramPairs {
         let mut table = ProgramTable::default();
         for (own, victim, beside) in &sides {
             let alone = of(victim, None);
-            let side = (&own.party, own.threads);
+            let side = (&own.participant, own.threads);
             if beside.is_empty() {
                 table
                     .pairs
                     .push(ProgramPair::of_command(side, None, &alone, None, &[]));
             }
             for (other, tenant, by_itself) in beside {
-                let aggressor = Some((&other.party, other.threads));
+                let aggressor = Some((&other.participant, other.threads));
                 let (both, other) = (of(victim, Some(tenant)), of(by_itself, None));
                 table.pairs.push(ProgramPair::of_command(
                     side,

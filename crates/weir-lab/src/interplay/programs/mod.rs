@@ -2,7 +2,7 @@
 //!
 //! | step | from | to |
 //! |---|---|---|
-//! | `party` | a name as a user writes it | what runs, and where its pages are |
+//! | `participant` | a name as a user writes it | what runs, and where its pages are |
 //! | `together` | tenants | what each got done, and what was counted |
 //! | `commands` | commands of a host | how long one runs, alone and with others |
 //! | `pace` | runs, phase by phase | how fast its work goes, and where its cycles are lost |
@@ -17,14 +17,14 @@ mod commands;
 mod host;
 mod pace;
 mod pair;
-mod party;
+mod participant;
 mod study;
 mod table;
 mod together;
 
 pub use pace::{CountedProgram, LostCycles};
 pub use pair::ProgramPair;
-pub use party::{Party, PlacedName, What};
+pub use participant::{Participant, PlacedName, What};
 pub use study::{ACCESSES, CountedPair, ProgramPairs};
 pub use table::{LoadPoint, ProgramTable};
 pub use together::{TenantRun, Together, TogetherRun};

@@ -9,7 +9,7 @@ use weir_model::metric::OwnMetric;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Requests;
 
-use super::party::{Party, What};
+use super::participant::{Participant, What};
 use super::together::{TenantRun, TogetherRun};
 
 /// Cycles of an instruction in which nothing was executed, by what was waited for.
@@ -101,17 +101,17 @@ pub struct CountedProgram {
 }
 
 impl CountedProgram {
-    /// A party at this pace.
-    pub(super) fn of(party: &Party, pace: &Pace) -> Self {
-        let (unit, factor) = unit(party);
+    /// A participant at this pace.
+    pub(super) fn of(participant: &Participant, pace: &Pace) -> Self {
+        let (unit, factor) = unit(participant);
         let rate = if pace.time > 0.0 {
             factor / pace.time
         } else {
             0.0
         };
-        let once = match &party.what {
+        let once = match &participant.what {
             What::Program(work, _) if work.requests.is_none() => Some(Nanos(
-                pace.time * of_phases(party) * f64::from(work.threads),
+                pace.time * of_phases(participant) * f64::from(work.threads),
             )),
             _ => None,
         };
@@ -125,12 +125,12 @@ impl CountedProgram {
 }
 
 /// What a tenant of a run did, as work in a nanosecond.
-fn work_of(party: &Party, run: &TogetherRun, tenant: usize) -> f64 {
+fn work_of(participant: &Participant, run: &TogetherRun, tenant: usize) -> f64 {
     let Some(own) = run.tenants.get(tenant) else {
         return 0.0;
     };
     let time = run.window.get().max(1.0);
-    match &party.what {
+    match &participant.what {
         What::Stream(_) | What::Command(..) | What::Application(..) => {
             own.bytes.get() as f64 / time
         }
@@ -146,9 +146,9 @@ fn work_of(party: &Party, run: &TogetherRun, tenant: usize) -> f64 {
 }
 
 /// Lines of a tenant that came from memory or went there, in GB/s.
-fn traffic(party: &Party, run: &TogetherRun, tenant: usize) -> Option<f64> {
+fn traffic(participant: &Participant, run: &TogetherRun, tenant: usize) -> Option<f64> {
     let own = run.tenants.get(tenant)?;
-    if let What::Stream(_) = party.what {
+    if let What::Stream(_) = participant.what {
         return Some(own.bytes.get() as f64 / run.window.get());
     }
     let get = |counter| own.counters.get(counter).ok();
@@ -161,15 +161,20 @@ fn traffic(party: &Party, run: &TogetherRun, tenant: usize) -> Option<f64> {
     Some((lines * LINE_BYTES) as f64 / run.window.get())
 }
 
-/// Of a party whose phases were run, each with the phases of another, whose weights are the shares of its time.
+/// Of a participant whose phases were run, each with the phases of another, whose weights are the shares of its time.
 ///
-/// `runs[p][q]` has phase `p` of the party with phase `q`; `tenant` is its place among the tenants.
-pub fn pace(party: &Party, runs: &[Vec<&TogetherRun>], weights: &[f64], tenant: usize) -> Pace {
-    let phases = party.phases();
+/// `runs[p][q]` has phase `p` of the participant with phase `q`; `tenant` is its place among the tenants.
+pub fn pace(
+    participant: &Participant,
+    runs: &[Vec<&TogetherRun>],
+    weights: &[f64],
+    tenant: usize,
+) -> Pace {
+    let phases = participant.phases();
     let mut pace = Pace::default();
     let mut times = Vec::new();
     let (mut lost, mut gbps) = (Some(LostCycles::default()), Some(0.0));
-    let whole = of_phases(party);
+    let whole = of_phases(participant);
     for (phase, beside) in phases.iter().zip(runs) {
         let amount = amount_of(phase) / whole;
         let mut rate = 0.0;
@@ -204,7 +209,7 @@ pub fn pace(party: &Party, runs: &[Vec<&TogetherRun>], weights: &[f64], tenant: 
 }
 
 /// How much a phase does in a period: its instructions where it is one of several.
-fn amount_of(phase: &Party) -> f64 {
+fn amount_of(phase: &Participant) -> f64 {
     match &phase.what {
         What::Program(work, _) if work.requests.is_none() => {
             work.phases.iter().map(|p| p.instructions as f64).sum()
@@ -214,7 +219,7 @@ fn amount_of(phase: &Party) -> f64 {
 }
 
 /// How often a period's part in a phase is what was observed of it; 1 where no period ends.
-fn of_period(phase: &Party, own: &TenantRun) -> f64 {
+fn of_period(phase: &Participant, own: &TenantRun) -> f64 {
     let instructions = own.counters.get(Counter::Instructions).unwrap_or(0) as f64;
     match &phase.what {
         What::Program(work, _) if work.requests.is_none() && instructions > 0.0 => {
@@ -224,13 +229,18 @@ fn of_period(phase: &Party, own: &TenantRun) -> f64 {
     }
 }
 
-fn of_phases(party: &Party) -> f64 {
-    party.phases().iter().map(amount_of).sum::<f64>().max(1.0)
+fn of_phases(participant: &Participant) -> f64 {
+    participant
+        .phases()
+        .iter()
+        .map(amount_of)
+        .sum::<f64>()
+        .max(1.0)
 }
 
-/// What a party's work is counted in, and how much of it a nanosecond's unit is in a second.
-pub fn unit(party: &Party) -> (String, f64) {
-    match &party.what {
+/// What a participant's work is counted in, and how much of it a nanosecond's unit is in a second.
+pub fn unit(participant: &Participant) -> (String, f64) {
+    match &participant.what {
         What::Stream(_) => ("GB/s".into(), 1.0),
         What::Command(..) | What::Application(..) => ("runs/h".into(), 3.6e12),
         What::Program(work, _) => work.unit(),

@@ -12,7 +12,7 @@ use super::super::reason::{Evidence, reason};
 use super::super::side_by_side::RunCounters;
 use super::commands::CommandTime;
 use super::pace::{LostCycles, Pace, unit};
-use super::party::{Party, What};
+use super::participant::{Participant, What};
 use super::together::TogetherRun;
 
 /// A victim alone, or alone and with an aggressor.
@@ -95,9 +95,9 @@ pub struct Made<'a> {
     /// The machine.
     pub topology: &'a Topology,
     /// The victim, its threads, and what it does alone.
-    pub victim: (&'a Party, u32, &'a Pace),
+    pub victim: (&'a Participant, u32, &'a Pace),
     /// The aggressor, its threads, and what it does alone.
-    pub aggressor: Option<(&'a Party, u32, &'a Pace)>,
+    pub aggressor: Option<(&'a Participant, u32, &'a Pace)>,
     /// What both do together.
     pub together: Option<(Pace, Pace)>,
     /// The counters of a run alone and of one together.
@@ -136,7 +136,9 @@ impl ProgramPair {
         let aggressor_change = made.aggressor.zip(made.together.as_ref());
         Self {
             victim: victim.name.clone(),
-            aggressor: made.aggressor.map(|(party, ..)| party.name.clone()),
+            aggressor: made
+                .aggressor
+                .map(|(participant, ..)| participant.name.clone()),
             victim_threads: threads,
             aggressor_threads: made.aggressor.map_or(0, |(_, threads, _)| threads),
             offered_per_s: offered,
@@ -167,8 +169,8 @@ impl ProgramPair {
 
     /// A command or an application of a host: its figures alone, those with another, and those of the other alone.
     pub fn of_command(
-        victim: (&Party, u32),
-        aggressor: Option<(&Party, u32)>,
+        victim: (&Participant, u32),
+        aggressor: Option<(&Participant, u32)>,
         alone: &[CommandTime],
         beside: Option<&[CommandTime]>,
         aggressor_alone: &[CommandTime],
@@ -221,7 +223,7 @@ impl ProgramPair {
         );
         Self {
             victim: victim.0.name.clone(),
-            aggressor: aggressor.map(|(party, _)| party.name.clone()),
+            aggressor: aggressor.map(|(participant, _)| participant.name.clone()),
             victim_threads: victim.1,
             aggressor_threads: aggressor.map_or(0, |(_, threads)| threads),
             offered_per_s: None,

@@ -5,7 +5,7 @@ use weir_model::tenant::Tenant;
 
 use super::pace::{CountedProgram, Pace, pace};
 use super::pair::{Made, ProgramPair};
-use super::party::{Party, What};
+use super::participant::{Participant, What};
 use super::table::{LoadPoint, ProgramTable};
 use super::together::{Together, TogetherRun};
 use crate::study::Study;
@@ -15,9 +15,9 @@ use crate::{Lab, LabError};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProgramPairs {
     /// Whose work is watched.
-    pub victims: Vec<Party>,
+    pub victims: Vec<Participant>,
     /// Who runs with them; with none, the victims are alone.
-    pub aggressors: Vec<Party>,
+    pub aggressors: Vec<Participant>,
     /// Threads of a stream; 0 for as many as the other side leaves, 16 at most.
     pub threads: u32,
     /// Requests a second of victims that answer requests, each in turn; empty for what their descriptions say.
@@ -66,30 +66,30 @@ struct PlannedRow<'a> {
     beside: Vec<(Side, usize, usize)>,
 }
 
-/// A party with its phases.
+/// A participant with its phases.
 pub(super) struct Side {
-    pub party: Party,
+    pub participant: Participant,
     pub threads: u32,
-    phases: Vec<Party>,
+    phases: Vec<Participant>,
 }
 
 impl ProgramPairs {
     /// The victims at every rate.
-    fn victims(&self) -> Vec<Party> {
-        let at = |party: &Party| match &party.what {
+    fn victims(&self) -> Vec<Participant> {
+        let at = |participant: &Participant| match &participant.what {
             What::Program(work, tiers) if work.requests.is_some() && !self.rates.is_empty() => {
                 let rates = self.rates.iter().map(|&rate| {
                     let mut work = work.clone();
                     // It answers requests.
                     let _ = work.at_rate(rate);
-                    Party {
-                        name: party.name.clone(),
+                    Participant {
+                        name: participant.name.clone(),
                         what: What::Program(work, tiers.clone()),
                     }
                 });
                 rates.collect()
             }
-            _ => vec![party.clone()],
+            _ => vec![participant.clone()],
         };
         self.victims.iter().flat_map(at).collect()
     }
@@ -100,18 +100,18 @@ impl ProgramPairs {
     /// A tenant does not fit the machine, or the work failed.
     pub fn counted(&self, lab: &Lab<'_>) -> Result<Vec<CountedPair>, LabError> {
         let commands = self.victims.iter().chain(&self.aggressors);
-        if let Some(party) = commands
+        if let Some(participant) = commands
             .into_iter()
             .find(|p| matches!(p.what, What::Command(..) | What::Application(..)))
         {
             return Err(LabError::Nothing(format!(
                 "`{}` is a command, which runs on a host and on no model",
-                party.name
+                participant.name
             )));
         }
         let mut victims = Vec::new();
-        for party in self.victims() {
-            victims.push(self.side(lab, party, 0)?);
+        for participant in self.victims() {
+            victims.push(self.side(lab, participant, 0)?);
         }
         // All asks in one list, so that progress knows its end: each side alone, then the pairs.
         let mut plan: Vec<Together> = Vec::new();
@@ -158,7 +158,7 @@ impl ProgramPairs {
                 .collect();
             let made = |aggressor, together, corun| Made {
                 topology: lab.topology(),
-                victim: (&victim.party, victim.threads, &by_itself),
+                victim: (&victim.participant, victim.threads, &by_itself),
                 aggressor,
                 together,
                 counted: (&of(*own)[0], corun),
@@ -175,11 +175,11 @@ impl ProgramPairs {
                     .map(|q| both.iter().skip(q).step_by(n).collect())
                     .collect();
                 let together = (
-                    pace(&victim.party, &by_victim, &other_alone.shares, 0),
-                    pace(&other.party, &by_other, &by_itself.shares, 1),
+                    pace(&victim.participant, &by_victim, &other_alone.shares, 0),
+                    pace(&other.participant, &by_other, &by_itself.shares, 1),
                 );
                 let row = made(
-                    Some((&other.party, other.threads, other_alone)),
+                    Some((&other.participant, other.threads, other_alone)),
                     Some(together),
                     both.first(),
                 );
@@ -189,7 +189,12 @@ impl ProgramPairs {
         Ok(pairs)
     }
 
-    pub(super) fn side(&self, lab: &Lab<'_>, party: Party, taken: u32) -> Result<Side, LabError> {
+    pub(super) fn side(
+        &self,
+        lab: &Lab<'_>,
+        participant: Participant,
+        taken: u32,
+    ) -> Result<Side, LabError> {
         let cores = lab.topology().cores.len() as u32;
         let left = cores.saturating_sub(taken);
         let streams = match self.threads {
@@ -203,16 +208,16 @@ impl ProgramPairs {
             0 => (cores / 2).max(1),
             _ => left.max(1),
         };
-        let threads = party.threads(streams, commands);
+        let threads = participant.threads(streams, commands);
         if threads > left {
             return Err(LabError::Nothing(format!(
                 "`{}` has {threads} threads, and of {cores} cores {left} are left for it",
-                party.name
+                participant.name
             )));
         }
-        let phases = party.phases();
+        let phases = participant.phases();
         Ok(Side {
-            party,
+            participant,
             threads,
             phases,
         })
@@ -227,7 +232,7 @@ fn asks(
     other: Option<&Side>,
 ) -> Result<Vec<Together>, LabError> {
     let cores = &lab.topology().cores;
-    let tenant = |phase: &Party, from: u32, threads: u32| -> Result<Tenant, LabError> {
+    let tenant = |phase: &Participant, from: u32, threads: u32| -> Result<Tenant, LabError> {
         let cores = cores.iter().skip(from as usize).take(threads as usize);
         phase.tenant(lab.topology(), &cores.copied().collect::<Vec<_>>())
     };
@@ -256,7 +261,7 @@ fn asks(
 /// What a side does alone.
 fn alone(side: &Side, runs: &[TogetherRun]) -> Pace {
     let runs: Vec<Vec<&TogetherRun>> = runs.iter().map(|run| vec![run]).collect();
-    pace(&side.party, &runs, &[1.0], 0)
+    pace(&side.participant, &runs, &[1.0], 0)
 }
 
 impl Study for ProgramPairs {

@@ -71,8 +71,8 @@ fn matrix(section: &Section, document: &Matrix) -> HeatChart {
         reach: Reach::Signed,
         panels: vec![panel(
             String::new(),
-            (&rows, |party| party.to_string()),
-            (&columns, |party| party.to_string()),
+            (&rows, |participant| participant.to_string()),
+            (&columns, |participant| participant.to_string()),
             filled.collect(),
         )],
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_insight::documents::Explained;
 use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_lab::Outcome as _;
-use weir_lab::interplay::{Party, PlacedName};
+use weir_lab::interplay::{Participant, PlacedName};
 use weir_linux::Root;
 use weir_linux::application::residency::{descendants, memory};
 use weir_linux::application::table::entry;
@@ -17,7 +17,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::RealProgram;
 
-use super::super::parties::prepare;
+use super::super::participants::prepare;
 use super::host::{Neighbour, unloaded};
 use super::{Args, VERB, document};
 use crate::context::Context;
@@ -194,14 +194,14 @@ impl<'a> Observed<'a> {
                 tiers: vec![(tier.clone(), 1)],
                 program: program.name.clone(),
             };
-            Party::application(&placed, program.clone())
+            Participant::application(&placed, program.clone())
         };
-        let mut parties: Vec<Party> = tiers.iter().map(on).collect();
+        let mut participants: Vec<Participant> = tiers.iter().map(on).collect();
         let at_once = 1 + usize::from(neighbour.is_some());
-        let notes = prepare(&mut parties, (args.size, at_once), chosen, context)?;
+        let notes = prepare(&mut participants, (args.size, at_once), chosen, context)?;
         let mut tenants = Vec::new();
-        for party in &parties {
-            let real = party.real(topology, &cores, context.global.seed);
+        for participant in &participants {
+            let real = participant.real(topology, &cores, context.global.seed);
             tenants.extend(real.map_err(|error| driver::refusal(error, chosen))?);
         }
         // The smaller data of one tier are those of both, so that both do the same work.

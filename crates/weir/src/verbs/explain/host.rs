@@ -17,7 +17,7 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 
-use super::super::parties::prepare;
+use super::super::participants::prepare;
 use super::{Args, document};
 use crate::context::{Context, say};
 use crate::counting::{self, Count};
@@ -156,20 +156,20 @@ impl Neighbour {
             return Ok(None);
         }
         let chosen = machine::choose(&context.global.on)?;
-        let Some(mut party) = super::beside(args, &chosen)? else {
+        let Some(mut participant) = super::beside(args, &chosen)? else {
             return Ok(None);
         };
         let warnings = prepare(
-            std::slice::from_mut(&mut party),
+            std::slice::from_mut(&mut participant),
             (None, 2),
             &chosen,
             context,
         )?;
-        if matches!(party.what, What::Program(..)) {
+        if matches!(participant.what, What::Program(..)) {
             return Err(Failure::request(format!(
                 "`{}` runs on a model; on this host a command is explained with a stream, as dram:nt_st, or \
                  a workload whose real program the host runs, as dram:redis-ycsb-a",
-                party.name
+                participant.name
             )));
         }
         let cores = chosen.topology.cores.clone();
@@ -183,13 +183,13 @@ impl Neighbour {
         let others = &others[..others.len().min(16)];
         let topology = &chosen.topology;
         let load =
-            (party.real(topology, others, context.global.seed)).and_then(|real| match real {
+            (participant.real(topology, others, context.global.seed)).and_then(|real| match real {
                 Some(application) => Ok(Load::Application(application)),
-                None => Ok(Load::Stream(party.tenant(topology, others)?)),
+                None => Ok(Load::Stream(participant.tenant(topology, others)?)),
             });
         Ok(Some(Self {
             load: load.map_err(|error| driver::refusal(error, &chosen))?,
-            name: party.name,
+            name: participant.name,
             left: left.to_vec(),
             warnings,
             chosen,

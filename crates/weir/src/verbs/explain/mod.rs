@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use weir_insight::documents::Explained;
 use weir_insight::explain::CountedRun;
 use weir_insight::studies::explain::Explain;
-use weir_lab::interplay::Party;
+use weir_lab::interplay::Participant;
 use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::{Document, Header};
 use weir_model::insight::PrefetchForm;
 use weir_model::units::{Bytes, Nanos};
 
-use super::parties::parties;
+use super::participants::participants;
 use super::workload::{find_for, real_program};
 use crate::context::Context;
 use crate::counting;
@@ -164,10 +164,10 @@ fn described(args: &Args, chosen: &Chosen) -> Result<Explain> {
 }
 
 /// The tenant that runs with what is explained.
-fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Party>> {
+fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Participant>> {
     let named = args.study.beside.as_slice();
-    let mut parties = parties(named, chosen, &[])?;
-    match (parties.pop(), parties.is_empty()) {
+    let mut participants = participants(named, chosen, &[])?;
+    match (participants.pop(), participants.is_empty()) {
         (found, true) => Ok(found),
         (_, false) => Err(Failure::request(
             "a tier alone means several tenants; give --beside one, as cxl0:nt_st",

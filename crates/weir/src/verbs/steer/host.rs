@@ -23,8 +23,8 @@ use weir_steer::scenario_run::tier_names;
 use weir_steer::scope::Scope;
 use weir_steer::steered::{Released, Steered, SteeredTenant};
 
-use super::keeper::{Beginning, Keeper, SharedStatus, notify};
 use super::log_file::LogFile;
+use super::reporter::{Beginning, Reporter, SharedStatus, notify};
 use super::{RunArgs, config_file, named, scrape, socket, tier};
 use crate::context::{Context, say};
 use crate::failure::{Failure, Result};
@@ -177,8 +177,8 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         }
     })
     .map_err(|error| Failure::Work(anyhow!(error).context("cannot watch the loop")))?;
-    let parties = parties(&host, config.protect.len());
-    let mut steered = Steered::running(&mut host, parties, config.period).dry(dry);
+    let participants = participants(&host, config.protect.len());
+    let mut steered = Steered::running(&mut host, participants, config.period).dry(dry);
     if config.automatic.is_some() {
         if slow_nodes(&topology).is_empty() {
             return Err(Failure::Missing(anyhow!(
@@ -231,9 +231,15 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
             tell(shared);
         }
     };
-    let mut keeper = Keeper::new(shared, log, &context.stop, end, each).with_tier(tier);
+    let mut reporter = Reporter::new(shared, log, &context.stop, end, each).with_tier(tier);
     notify(NotifyState::Ready);
-    let ended = steer(&mut steered, controller, config.window, &tiers, &mut keeper);
+    let ended = steer(
+        &mut steered,
+        controller,
+        config.window,
+        &tiers,
+        &mut reporter,
+    );
     notify(NotifyState::Stopping);
     finish(ended)
 }
@@ -361,9 +367,9 @@ fn tell(shared: &SharedStatus) {
 }
 
 /// The tenants of a host, the protected first.
-fn parties(host: &Host, protected: usize) -> Vec<SteeredTenant> {
+fn participants(host: &Host, protected: usize) -> Vec<SteeredTenant> {
     let tenants = host.tenants().iter().enumerate();
-    let party = |(i, own): (usize, &weir_linux::steer::Tenant)| SteeredTenant {
+    let participant = |(i, own): (usize, &weir_linux::steer::Tenant)| SteeredTenant {
         tenant: Tenant::of_host(
             own.name().to_owned(),
             Work::Scope(own.scope().clone()),
@@ -374,7 +380,7 @@ fn parties(host: &Host, protected: usize) -> Vec<SteeredTenant> {
             false => Role::Restrained,
         },
     };
-    tenants.map(party).collect()
+    tenants.map(participant).collect()
 }
 
 fn host_config(config: &Config, identity: Identity, topology: &Topology) -> HostConfig {

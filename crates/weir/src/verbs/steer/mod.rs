@@ -8,7 +8,7 @@
 //! | `restore`, `explain`, `top` | the other verbs; `status` prints one picture of `top` |
 //! | `config_file` | the configuration as a file |
 //! | `named` | tenants as users name them |
-//! | `keeper` | the observers of each window |
+//! | `reporter` | the observers of each window |
 //! | `tier` | the kernel's own tiering while the daemon runs |
 //! | `log_file`, `socket`, `scrape`, `metrics` | the reports: a file, a socket, a port |
 //! | `view`, `clock` | the status on a terminal; the time of day |
@@ -18,11 +18,11 @@ mod clock;
 mod config_file;
 mod explain;
 mod host;
-mod keeper;
 mod log_file;
 mod metrics;
 mod model;
 mod named;
+mod reporter;
 mod restore;
 mod scrape;
 mod socket;

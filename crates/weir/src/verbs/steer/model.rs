@@ -1,6 +1,6 @@
 //! A scenario on a model: run, stored and printed.
 
-use weir_lab::interplay::{Party, What};
+use weir_lab::interplay::{Participant, What};
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 use weir_steer::calibrate::CalibrateError;
@@ -17,7 +17,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
-use crate::verbs::parties::parties;
+use crate::verbs::participants::participants;
 
 /// A window, and the period of CPU quotas, unless others are requested.
 const WINDOW: Nanos = Nanos(250e6);
@@ -98,10 +98,10 @@ fn named_tenants(args: &RunArgs, chosen: &Chosen) -> Result<Vec<Phase>> {
              cxl0:nt_st), or a scenario with --scenario (`weir steer scenarios` lists them)",
         ));
     }
-    let side = |of: &[named::Named]| -> Result<Vec<Party>> {
-        let mut side = parties(&named::tenants(of)?, chosen, &[])?;
-        for party in &mut side {
-            if let (What::Program(workload, _), Some(rate)) = (&mut party.what, args.rate)
+    let side = |of: &[named::Named]| -> Result<Vec<Participant>> {
+        let mut side = participants(&named::tenants(of)?, chosen, &[])?;
+        for participant in &mut side {
+            if let (What::Program(workload, _), Some(rate)) = (&mut participant.what, args.rate)
                 && workload.requests.is_some()
             {
                 workload.at_rate(rate).map_err(Failure::request)?;

@@ -13,8 +13,8 @@ use weir_steer::scenario_run::tier_names;
 use weir_steer::status::StatusDocument;
 use weir_steer::steered::Steered;
 
-use super::keeper::{Beginning, Keeper, SharedStatus};
 use super::model::study;
+use super::reporter::{Beginning, Reporter, SharedStatus};
 use super::view::view;
 use super::{RunArgs, config_file, socket};
 use crate::context::{Context, Format};
@@ -130,15 +130,15 @@ fn of_model(args: &RunArgs, context: &Context, screen: &Screen) -> Result<()> {
     };
     let phases = study.phases.clone();
     let mut steered = Steered::new(machine.as_mut(), phases, options.quota_period);
-    let mut keeper = Keeper::new(shared, None, &context.stop, None, each);
+    let mut reporter = Reporter::new(shared, None, &context.stop, None, each);
     let ended = steer(
         &mut steered,
         controller,
         options.window,
         &tiers,
-        &mut keeper,
+        &mut reporter,
     );
-    drop(keeper);
+    drop(reporter);
     match (failed, ended.failure) {
         (Some(failure), _) => Err(failure),
         (None, Some(why)) => Err(why.into()),

@@ -1,6 +1,6 @@
 //! Tenants by the names that users write: streams, described programs, and commands of this host.
 
-use weir_lab::interplay::{CoRunners, Party, What, tier_ops};
+use weir_lab::interplay::{CoRunners, Participant, What, tier_ops};
 use weir_linux::application::table::ready;
 use weir_model::machine::MachineKind;
 use weir_model::tenant::{Command, Placement};
@@ -20,11 +20,11 @@ use crate::nodes::{all_here, here};
 ///
 /// # Errors
 /// There is no such workload, file, command or tier.
-pub fn parties(
+pub fn participants(
     named: &[CoRunners],
     chosen: &Chosen,
     commands: &[(String, Command)],
-) -> Result<Vec<Party>> {
+) -> Result<Vec<Participant>> {
     let mut all = Vec::new();
     for side in named {
         match side {
@@ -36,21 +36,21 @@ pub fn parties(
                         "`{placed}`: there is no command `{name}`; give it with --command {name}='…'"
                     ))
                 })?;
-                all.push(Party::command(placed, command.clone()));
+                all.push(Participant::command(placed, command.clone()));
             }
             CoRunners::Program(placed) if chosen.identity.kind == MachineKind::Host => {
                 all.push(match real_program(&placed.program)? {
-                    Some(program) => Party::application(placed, program),
-                    None => Party::program(placed, find(&placed.program)?),
+                    Some(program) => Participant::application(placed, program),
+                    None => Participant::program(placed, find(&placed.program)?),
                 });
             }
             CoRunners::Program(placed) => {
-                all.push(Party::program(placed, find(&placed.program)?));
+                all.push(Participant::program(placed, find(&placed.program)?));
             }
             stream => {
                 let streams = tier_ops(&chosen.topology, std::slice::from_ref(stream))
                     .map_err(|error| driver::refusal(error, chosen))?;
-                all.extend(streams.into_iter().map(Party::stream));
+                all.extend(streams.into_iter().map(Participant::stream));
             }
         }
     }
@@ -80,14 +80,14 @@ pub fn named_command(text: &str) -> std::result::Result<(String, Command), Strin
 /// # Errors
 /// One is not installed, with the line that installs it; it does not fit; or its tier is not here.
 pub fn prepare(
-    parties: &mut [Party],
+    participants: &mut [Participant],
     (size, at_once): (Option<Bytes>, usize),
     chosen: &Chosen,
     context: &Context,
 ) -> Result<Vec<String>> {
     let mut notes = Vec::new();
-    for party in parties {
-        let What::Application(program, tiers) = &mut party.what else {
+    for participant in participants {
+        let What::Application(program, tiers) = &mut participant.what else {
             continue;
         };
         ready(program).map_err(failure)?;
@@ -99,7 +99,7 @@ pub fn prepare(
         let (bytes, reduced) =
             fitting(size, program, &host, &chosen.topology, (&placements, part))?;
         program.bytes = bytes;
-        notes.extend(reduced.map(|text| format!("{}: {text}", party.name)));
+        notes.extend(reduced.map(|text| format!("{}: {text}", participant.name)));
     }
     Ok(notes)
 }

@@ -95,7 +95,7 @@ impl SharedStatus {
 }
 
 /// The witness of a run.
-pub struct Keeper<'a> {
+pub struct Reporter<'a> {
     shared: SharedStatus,
     news: ChangeDetector,
     log: Option<LogFile>,
@@ -106,7 +106,7 @@ pub struct Keeper<'a> {
     each: Box<dyn FnMut(&SharedStatus) + 'a>,
 }
 
-impl<'a> Keeper<'a> {
+impl<'a> Reporter<'a> {
     /// A witness that continues until a stop is requested, or until the system is as old as `end`.
     pub fn new(
         shared: SharedStatus,
@@ -159,7 +159,7 @@ impl<'a> Keeper<'a> {
     }
 }
 
-impl Witness for Keeper<'_> {
+impl Witness for Reporter<'_> {
     fn saw(&mut self, mut window: WindowRecord, tenants: &[TenantOf]) {
         if let Some(tier) = &mut self.tier {
             let tiers = self.shared.lock().tiers.clone();

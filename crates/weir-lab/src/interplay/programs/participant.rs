@@ -15,7 +15,7 @@ const SECONDS: f64 = 5.0;
 
 /// What runs, and where its pages are.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Party {
+pub struct Participant {
     /// Its name as it was written: `dram+cxl0:redis-ycsb-a`.
     pub name: String,
     /// What runs.
@@ -83,7 +83,7 @@ impl fmt::Display for PlacedName {
     }
 }
 
-impl Party {
+impl Participant {
     /// A described program with its pages placed.
     pub fn program(named: &PlacedName, workload: Workload) -> Self {
         Self {
@@ -144,7 +144,7 @@ impl Party {
     }
 
     /// What it does, each phase for itself: a program that answers requests goes through its phases meanwhile.
-    pub(super) fn phases(&self) -> Vec<Party> {
+    pub(super) fn phases(&self) -> Vec<Participant> {
         let What::Program(workload, tiers) = &self.what else {
             return vec![self.clone()];
         };
@@ -153,11 +153,11 @@ impl Party {
         }
         let alone = |n| workload.phase_alone(n);
         let phases = (0..workload.phases.len()).filter_map(alone);
-        let party = |workload| Party {
+        let participant = |workload| Participant {
             name: self.name.clone(),
             what: What::Program(Box::new(workload), tiers.clone()),
         };
-        phases.map(party).collect()
+        phases.map(participant).collect()
     }
 
     /// The name of its only phase, or its own.
