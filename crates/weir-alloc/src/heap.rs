@@ -190,7 +190,7 @@ impl Heap {
 /// The shard of an address, if it is of this library.
 fn owner(at: *const u8) -> Option<(&'static Shard, &'static Heap, *mut Segment)> {
     let segment = segment::of(at);
-    // SAFETY: a registered segment exists, and so do its shard and class: who holds an allocation holds its class.
+    // SAFETY: a registered segment exists, and so do its shard and class: what holds an allocation holds its class.
     unsafe {
         let shard = segment.as_ref()?.shard.as_ref()?;
         let heap = shard.heap.load(Ordering::Acquire).as_ref()?;

@@ -13,7 +13,7 @@ use crate::times::{ByTier, Times};
 use crate::walked::AtCandidates;
 
 weir_model::named! {
-    /// Who computes distances, where lists are, and what overlaps (section 6.1).
+    /// What computes distances, where lists are, and what overlaps (section 6.1).
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Variant {

@@ -73,7 +73,7 @@ pub struct OnHost {
 pub struct LadderRow {
     /// The dataset.
     pub dataset: Dataset,
-    /// Who computes distances, where lists are, and what overlaps.
+    /// What computes distances, where lists are, and what overlaps.
     pub variant: Variant,
     /// Its time, in microseconds: the sum of the next five.
     pub query_us: f64,

@@ -8,7 +8,7 @@ use crate::hdm_db::{Act, Shared, State};
 use crate::message::{Channel, Flit, Message};
 use crate::type2::{self, Kind, Type2};
 
-/// Who has a line before a transaction.
+/// Which agents have a line before a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Before {
     /// No agent.
@@ -110,7 +110,7 @@ impl Cost {
         2 * sent.count() as u64
     }
 
-    /// What the one who asks waits. Without a message, the device uses its own memory.
+    /// What the requester waits. Without a message, the device uses its own memory.
     pub fn latency(&self, parts: &Parts) -> Nanos {
         if self.messages.is_empty() {
             return parts.medium;
@@ -157,7 +157,7 @@ pub fn shared(before: Before, has: bool, store: bool) -> Cost {
             for host in [1, 2].into_iter().chain(has.then_some(0)) {
                 act(&mut state, host, Act::Load);
             }
-            // Who is left still shares: it is not informed that it is alone.
+            // The host that is left still shares: it is not informed that it is alone.
             for host in 1 + others.min(2)..=2 {
                 act(&mut state, host as usize, Act::CleanEvict);
             }

@@ -5,7 +5,7 @@ use crate::hdm_db::{Act, Cache, Shared, State, Step};
 
 /// One cache may write at a time, and none reads then.
 pub const TWO_WRITERS: &str = "a host may write a line that another has";
-/// Who reads, reads what was written last.
+/// A read returns what was written last.
 pub const STALE: &str = "a copy that may be read is older than the last write";
 /// The filter tracks all that is cached.
 pub const NOT_COVERED: &str = "a host has a line that the snoop filter does not track";

@@ -1,6 +1,6 @@
 //! Caches of several hosts and the directory of the device, one access at a time.
 //!
-//! It knows for each line who shares it or which host has it alone, and not whether that host wrote to it, so that another host's
+//! It knows for each line which hosts share it or which host has it alone, and not whether that host wrote to it, so that another host's
 //! read has to ask there too. What an access sends is what the protocol of [`crate::hdm_db`] sends for it; hosts
 //! inform the device of clean lines that leave their caches (MemClnEvct).
 
@@ -17,7 +17,7 @@ pub type Host = u8;
 /// Hosts at most.
 pub const MOST_HOSTS: usize = 64;
 
-/// Who has a line.
+/// Which hosts have a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Holders {
     /// None: memory has the only copy.
@@ -148,7 +148,7 @@ impl Directory {
         }
     }
 
-    /// Who has a line.
+    /// Which hosts have a line.
     pub fn holders(&self, line: Line) -> Holders {
         self.lines.get(&line).copied().unwrap_or_default()
     }

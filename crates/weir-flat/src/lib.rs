@@ -29,7 +29,7 @@
 //! | `recover` | the table of a store, from its log |
 //! | `read`, `write` | reads and writes |
 //! | `buffer` | what is mapped at the addresses of a buffer |
-//! | `table` | where each page is, and who refers to it |
+//! | `table` | where each page is, and what refers to it |
 //! | `flush` | the two phases of a flush; pages that are loaded behind a read |
 //! | `log`, `record` | what makes a flush atomic |
 //! | `frames`, `extents` | frames, and runs of free pages |

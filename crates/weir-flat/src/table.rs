@@ -1,4 +1,4 @@
-//! The table: where each page of each file is, who holds frames and pages of the medium, and what is to be flushed.
+//! The table: where each page of each file is, what holds frames and pages of the medium, and what is to be flushed.
 //!
 //! A frame, or a page of the medium, is freed with its last reference. The table has one for each page that it has
 //! there, each buffer one for each page that it maps, and a flush one for each page that it writes.

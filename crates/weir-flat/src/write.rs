@@ -133,7 +133,7 @@ impl File {
         }
         let shared = &*self.shared;
         let writer = shared.table().file(self.id, &self.name)?.writer.clone();
-        // One writer at a time, so that two who change parts of one page do not lose each other's part.
+        // One writer at a time, so that two that change parts of one page do not lose each other's part.
         let _turn: MutexGuard<'_, ()> = writer.lock().unwrap_or_else(PoisonError::into_inner);
         let pages: u32 = pieces.iter().map(|piece| piece.pages).sum();
         let copied = pieces.iter().filter(|piece| piece.frames.is_none());

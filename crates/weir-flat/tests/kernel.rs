@@ -45,7 +45,7 @@ fn called() -> u64 {
     field("rchar:") + field("wchar:")
 }
 
-/// Frames of the machine behind these pages; `None` for who may not know (they are all 0).
+/// Frames of the machine behind these pages; `None` for a user that may not know (they are all 0).
 fn frames(bytes: &[u8]) -> Option<Vec<u64>> {
     let mut words = vec![0; bytes.len() / 4096 * 8];
     let pagemap = fs::File::open("/proc/self/pagemap").unwrap();
@@ -170,7 +170,7 @@ fn a_cold_read_maps_the_medium_and_later_ones_find_frames() {
         (stats.missed_pages, stats.hit_pages, stats.read_copied_bytes),
         (512, 0, 0)
     );
-    // Who loads is another thread.
+    // Another thread loads.
     while store.stats().loaded_pages < 512 {
         std::thread::yield_now();
     }

@@ -23,7 +23,7 @@ const FLUSH: u64 = 2;
 
 #[derive(Debug, Default)]
 struct Slot {
-    /// Who has the slot; stored with release and loaded with acquire, so that the words below are there with it.
+    /// Which side has the slot; stored with release and loaded with acquire, so that the words below are there with it.
     doorbell: AtomicU64,
     what: AtomicU64,
     at: AtomicU64,

@@ -18,7 +18,7 @@ mod until;
 
 pub use until::Enough;
 
-/// Where answers are kept, and who follows the work. Called from the threads that measure.
+/// Where answers are kept, and what follows the work. Called from the threads that measure.
 pub trait Keeper: Sync {
     /// So many more points are planned, each to be measured so often.
     fn planned(&self, _more: &[PointSpec], _rounds: u32) {}

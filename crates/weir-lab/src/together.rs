@@ -19,7 +19,7 @@ use crate::{Ask, Lab, LabError, Load};
 /// Tenants on one machine at the same time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Together {
-    /// Who runs; the interval of the first decides how long all are watched.
+    /// What runs; the interval of the first decides how long all are watched.
     pub tenants: Vec<Tenant>,
 }
 

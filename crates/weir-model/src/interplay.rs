@@ -193,7 +193,7 @@ pub struct At {
 pub struct Cell {
     /// Whose bandwidth it is about.
     pub victim: TierOp,
-    /// Who runs with it.
+    /// What runs with it.
     pub aggressor: TierOp,
     /// The victim's bandwidth alone, in GB/s, with as many threads as with the other.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -300,7 +300,7 @@ pub struct CellLatency {
 pub struct SurfacePoint {
     /// Whose bandwidth it is about.
     pub victim: TierOp,
-    /// Who runs with it.
+    /// What runs with it.
     pub aggressor: TierOp,
     /// Their threads.
     pub at: At,
@@ -332,7 +332,7 @@ pub struct TimedPoint {
     /// What is timed: `chase_tlb_friendly`, one thread that chases pointers; `shared_line`, two cores that
     /// take turns on one line by compare-and-swap, one way.
     pub pattern: String,
-    /// The socket of those who are timed; absent for the first.
+    /// The socket of the accesses that are timed; absent for the first.
     #[serde(default, skip_serializing_if = "crate::topology::is_first")]
     pub socket: u32,
     /// Their host; absent for the first.
@@ -341,7 +341,7 @@ pub struct TimedPoint {
     /// Whether the line is handed over between cores of two sockets; absent if not.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub across: bool,
-    /// Who runs with it.
+    /// What runs with it.
     pub aggressor: TierOp,
     /// The aggressor's threads.
     pub aggressor_threads: u32,

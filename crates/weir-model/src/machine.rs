@@ -19,7 +19,7 @@ use crate::units::{Bytes, GbPerSec, Nanos};
 ///
 /// A run is `start`, any number of `observe` and `act`, `stop`. Time passes only inside `observe`.
 pub trait Machine: Send {
-    /// Who this is, for records.
+    /// Which machine this is, for records.
     fn identity(&self) -> Identity;
 
     /// What it is made of.

@@ -1,4 +1,4 @@
-//! Tenants: who loads the machine, with what, from where, into which tier.
+//! Tenants: what loads the machine, with what, from where, into which tier.
 
 use std::collections::BTreeMap;
 

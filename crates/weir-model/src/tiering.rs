@@ -57,7 +57,7 @@ pub struct TieringCounts {
     pub demoted: Option<u64>,
     /// Accesses that met a page which NUMA balancing had unmapped (`numa_hint_faults`).
     pub hint_faults: Option<u64>,
-    /// Pages that NUMA balancing unmapped to find who uses them (`numa_pte_updates`).
+    /// Pages that NUMA balancing unmapped to find what uses them (`numa_pte_updates`).
     pub unmapped: Option<u64>,
     /// Pages that migrated, whatever wanted it (`pgmigrate_success`).
     pub migrated: Option<u64>,

@@ -105,7 +105,7 @@ pub enum NamespaceError {
         what: &'static str,
         /// The namespace.
         name: String,
-        /// Who tried.
+        /// The host or process that tried.
         uid: u32,
         /// Whose it is.
         owner: u32,
@@ -173,7 +173,7 @@ pub enum NamespaceError {
         path: PathBuf,
         /// How long this process has waited.
         waited_ms: u64,
-        /// Who has the lock.
+        /// The process that has the lock.
         who: String,
     },
     /// Another host took the lock away, since this one did not move for too long.

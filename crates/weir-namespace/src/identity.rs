@@ -1,4 +1,4 @@
-//! Who uses a pool: hosts, processes and users.
+//! What uses a pool: hosts, processes and users.
 
 use std::os::unix::fs::MetadataExt;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -68,7 +68,7 @@ impl Drop for HostLock<'_> {
     }
 }
 
-/// Who has the flock, by /proc/locks (proc(5)).
+/// The process that has the flock, by /proc/locks (proc(5)).
 fn flock_owner(medium: &Medium) -> Option<String> {
     use std::os::unix::fs::MetadataExt;
     let inode = medium.file.metadata().ok()?.ino();

@@ -165,7 +165,7 @@ impl Table {
         self.entries.iter_mut().find(|entry| entry.id == id)
     }
 
-    /// Who has a namespace open: its reference count is their number.
+    /// Which processes have a namespace open: its reference count is their number.
     pub fn holders_of(&self, id: u64) -> impl Iterator<Item = &Holder> {
         self.holders.iter().filter(move |h| h.namespace == id)
     }

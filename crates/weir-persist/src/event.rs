@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::require::Requirement;
 
-/// Who acts: a thread of a host.
+/// What acts: a thread of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Actor {
     /// The host; caches are coherent within one.

@@ -21,7 +21,7 @@ pub struct Part {
     pub place: Place,
     /// Whether it is a non-temporal store's.
     pub streamed: bool,
-    /// Who stored.
+    /// The thread that stored.
     pub actor: Actor,
     /// The first byte in the line.
     pub begin: usize,

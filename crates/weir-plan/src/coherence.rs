@@ -86,7 +86,7 @@ pub struct TransactionRow {
     pub up_256: Bytes,
     /// Crossings of a link that follow each other.
     pub crossings: u64,
-    /// What the one who asks waits.
+    /// What the requester waits.
     pub latency: Nanos,
 }
 

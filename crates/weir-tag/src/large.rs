@@ -80,7 +80,7 @@ pub fn unmap(at: usize, page: &Page) {
 /// Another size for a large allocation; `None` where it has to be copied.
 ///
 /// # Safety
-/// The allocation is the caller's, who uses the new address only.
+/// The allocation is the caller's, which uses the new address only.
 pub unsafe fn resize(old: *mut c_void, bytes: usize) -> Option<*mut c_void> {
     let bytes = bytes.checked_next_multiple_of(page_size())?;
     let page = pages::at(old.addr())?;

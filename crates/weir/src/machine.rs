@@ -24,7 +24,7 @@ pub struct Chosen {
     pub named: String,
     /// Where its machines come from.
     pub testbed: Box<dyn Testbed>,
-    /// Who it is.
+    /// Which it is.
     pub identity: Identity,
     /// What it is made of.
     pub topology: Topology,

@@ -15,7 +15,7 @@ pub struct System {
     pub root: Root,
     /// What they say.
     pub view: HostView,
-    /// Who it is: `host`, or the name of the recording's file.
+    /// Which it is: `host`, or the name of the recording's file.
     pub identity: Identity,
 }
 

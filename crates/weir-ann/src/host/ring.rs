@@ -155,7 +155,7 @@ impl Ring {
                 return Err(Gone);
             }
             match self.waits {
-                // What wakes it may come before it knows who is to be woken, so that it looks now and then.
+                // What wakes it may come before it knows which thread is to be woken, so that it looks now and then.
                 Waits::Sleeping => thread::park_timeout(NAP),
                 Waits::Looking if looks < LOOKS => spin_loop(),
                 Waits::Looking => thread::yield_now(),

@@ -54,7 +54,7 @@ pub struct ObjectAdvice {
 /// A placement of all objects.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Placing {
-    /// Who places so.
+    /// The policy that places so.
     pub method: String,
     /// Which objects are on the slower tier, with their share where it is not all.
     pub moved: String,

@@ -72,7 +72,7 @@ pub struct Check {
     pub most: Option<f64>,
     /// What was measured; absent where it could not be.
     pub found: Option<f64>,
-    /// Who expects it.
+    /// What expects it.
     pub source: String,
     /// Whether it is as expected.
     pub passed: bool,

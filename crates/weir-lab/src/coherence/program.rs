@@ -306,7 +306,7 @@ pub fn run(structure: Structure, with: Use, stop: &dyn Fn() -> bool) -> Counted 
         with.capacity,
         with.filter.map(|entries| entries as usize),
     );
-    // Only who takes a lock touches its word.
+    // Only what takes a lock touches its word.
     let by_one = matches!(structure, Structure::Locks | Structure::OwnLocks);
     for host in 0..with.hosts as Host {
         for line in program.lines_of(host) {

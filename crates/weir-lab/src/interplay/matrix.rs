@@ -63,7 +63,7 @@ pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
     matrix
 }
 
-/// Who a pair is of; `None` for what ran alone, and for the timed chase.
+/// The tenants of a pair; `None` for what ran alone, and for the timed chase.
 pub(super) fn pair_of(point: &Point) -> Option<(TierOp, TierOp)> {
     let beside = point.beside.as_ref()?;
     (!is_timed(point)).then(|| (tier_op(point), co_runner(beside)))

@@ -19,10 +19,10 @@ use crate::{Finished, Lab, LabError, PointSpec, Severity, Threads, Verdict, verd
 /// What tenants on disjoint cores do to each other.
 #[derive(Debug, Clone, Default, clap::Args)]
 pub struct Interplay {
-    /// Whose bandwidth is watched [default: every tier's usual tenants].
+    /// Tenants that are measured [default: every tier's usual tenants].
     #[arg(long, value_delimiter = ',', value_name = "TENANT")]
     pub victims: Vec<CoRunners>,
-    /// Who runs with them [default: every tier's usual tenants].
+    /// What runs with them [default: every tier's usual tenants].
     #[arg(long, value_delimiter = ',', value_name = "TENANT")]
     pub aggressors: Vec<CoRunners>,
     /// Threads of either side [default: 1, 4, 8, 16, up to half of the cores].
@@ -316,7 +316,7 @@ fn change(cell: &Cell) -> f64 {
     cell.change_pct.unwrap_or(0.0)
 }
 
-/// Who loses most of the pairs whose class is certain.
+/// What loses most of the pairs whose class is certain.
 fn lead(cells: &[Cell]) -> Option<String> {
     let known: Vec<&Cell> = cells.iter().filter(|c| c.change_pct.is_some()).collect();
     let certain = known.iter().filter(|cell| cell.certain);

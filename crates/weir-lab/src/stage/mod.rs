@@ -50,7 +50,7 @@ pub struct Stage {
     /// Threads that execute queries; without a copier, its threads execute them as well [default: all other cores].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// Who copies: memcpy, nt_copy, movdir64b, dsa_sync, dsa_async.
+    /// What copies: memcpy, nt_copy, movdir64b, dsa_sync, dsa_async.
     #[arg(long, value_name = "METHOD", default_value = "dsa_async")]
     pub copier: Method,
     /// Threads that copy, or that submit copies [default: 1 for dsa, else 5, as in the paper].

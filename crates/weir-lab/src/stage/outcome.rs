@@ -34,7 +34,7 @@ pub struct Staging {
     pub to: TierName,
     /// The operator.
     pub operator: Operator,
-    /// Who copies.
+    /// What copies.
     pub copier: String,
     /// Threads that copy, or that submit copies.
     pub copy_threads: u32,

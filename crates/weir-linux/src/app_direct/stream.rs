@@ -286,7 +286,7 @@ impl Together {
         if thread == 0 && stop() {
             self.fail(MachineError::Interrupted);
         }
-        // Who fails does so before it arrives.
+        // A thread that fails does so before it arrives.
         if self.barrier.wait().is_leader() {
             let failed = self.failed.lock().unwrap_or_else(PoisonError::into_inner);
             self.stopped.store(failed.is_some(), Ordering::SeqCst);

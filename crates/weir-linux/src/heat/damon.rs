@@ -190,7 +190,7 @@ impl Damon {
 impl Drop for Damon {
     fn drop(&mut self) {
         let root = self.root.clone();
-        // Who drops it has an error of their own to tell.
+        // The caller that drops it has an error of its own.
         let _ = self.stop(&root);
     }
 }

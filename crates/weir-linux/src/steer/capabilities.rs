@@ -11,7 +11,7 @@ use super::sensors::uncore::Uncore;
 use crate::root::Root;
 
 /// The effect of timed loads in place of the Tables of Requests.
-const BY_PROBE: &str = "loads from the fast tier are timed instead: that it is slow is seen, but not who \
+const BY_PROBE: &str = "loads from the fast tier are timed instead: that it is slow is seen, but not what \
     fills the Table of Requests, nor how busy the slow tier is; holds are tried, and are narrower";
 
 /// The capabilities of the host, present and missing.

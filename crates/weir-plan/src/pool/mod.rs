@@ -15,7 +15,7 @@
 //! | [`needs`] | what each policy needs |
 //! | [`verdict`] | memory and money saved |
 //! | [`stranding`] | stranded memory by cores that are rented |
-//! | [`slices`] | who owns which slice of a pool: all interleavings, checked |
+//! | [`slices`] | which VM owns which slice of a pool: all interleavings, checked |
 //! | [`owners`] | the same as a table that a manager keeps |
 
 pub mod cluster;

@@ -135,7 +135,7 @@ impl Owners {
         slices.filter(|(_, s)| of(s)).map(|(at, _)| at).collect()
     }
 
-    /// Whether a table that was read can be one that this wrote: who may use a slice is known if, and only if, somebody may.
+    /// Whether a table that was read can be one that this wrote: which VM may use a slice is known if, and only if, one may.
     pub fn is_sound(&self) -> bool {
         self.0.iter().all(|slice| match slice.stage {
             Stage::Free | Stage::Scrubbing => slice.vm.is_none(),

@@ -1,4 +1,4 @@
-//! Who owns which slice of a pool: the protocol as a state machine, and a checker of all its interleavings.
+//! Which VM owns which slice of a pool: the protocol as a state machine, and a checker of all its interleavings.
 //!
 //! A manager gives slices to hosts and takes them back (Pond, section 4.2). The paper does not say when a slice is
 //! scrubbed, what a crash of the manager leaves, or whether the device's permission comes before the host's use. Here:

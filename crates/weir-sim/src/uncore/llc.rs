@@ -10,7 +10,7 @@ use crate::params::LlcConfig;
 /// The mask of a class that may fill every way.
 pub const ALL_WAYS: u32 = u32::MAX;
 
-/// Who fills the cache: the ways that may be filled (CAT), and for whom lines are counted (CMT).
+/// What fills the cache: the ways that may be filled (CAT), and for which tenant lines are counted (CMT).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
     /// One bit for each way.

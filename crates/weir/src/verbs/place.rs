@@ -75,7 +75,7 @@ pub struct Args {
         default_value = "dram"
     )]
     tier: Vec<Weighted>,
-    /// The policy: who places the pages, and how.
+    /// The policy: what places the pages, and how.
     #[arg(long, value_enum, default_value_t = By::Bind)]
     policy: By,
     /// The size of the memory.
@@ -117,7 +117,7 @@ enum What {
     Neighbours(Box<NeighbourSearch>),
 }
 
-/// Who places pages.
+/// What places pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
     /// Weir, as in its experiments: each page is bound to a tier, and tiers alternate by their weights.

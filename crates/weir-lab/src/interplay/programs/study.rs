@@ -16,7 +16,7 @@ use crate::{Lab, LabError};
 pub struct ProgramPairs {
     /// Whose work is watched.
     pub victims: Vec<Participant>,
-    /// Who runs with them; with none, the victims are alone.
+    /// What runs with them; with none, the victims are alone.
     pub aggressors: Vec<Participant>,
     /// Threads of a stream; 0 for as many as the other side leaves, 16 at most.
     pub threads: u32,

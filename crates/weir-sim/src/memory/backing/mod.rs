@@ -111,7 +111,7 @@ impl Waiter {
     }
 }
 
-/// What the DRAM moves because of the medium, and who may go on.
+/// What the DRAM moves because of the medium, and what may go on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moves {
     /// This page was read from the DRAM, to be programmed.

@@ -23,7 +23,7 @@ pub enum ProfileSource {
     Trace,
 }
 
-/// Who touches which pages how often (Chameleon of TPP, ASPLOS 2023, section 3).
+/// Which pages are touched how often (Chameleon of TPP, ASPLOS 2023, section 3).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Profile {
     /// Memory by type and interval.

@@ -42,7 +42,7 @@ pub(super) enum What {
     Admit(AdmitArgs),
     /// Make a namespace of zeros.
     Create(CreateArgs),
-    /// Show the pool: its hosts and namespaces, and who has them open.
+    /// Show the pool: its hosts and namespaces, and which processes have them open.
     #[command(visible_alias = "show")]
     List(ListArgs),
     /// Grow a namespace where it is, move it, or shrink it.

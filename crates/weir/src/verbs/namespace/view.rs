@@ -38,7 +38,7 @@ pub struct NamespacesDocument {
     pub did: Vec<String>,
     /// The namespaces, or the one that was named, and ranges that are being scrubbed.
     pub namespaces: Vec<NamespaceLine>,
-    /// Who has them open.
+    /// Which processes have them open.
     pub handles: Vec<NamespaceHandle>,
 }
 

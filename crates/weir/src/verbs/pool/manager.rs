@@ -229,7 +229,7 @@ impl<'a> Manager<'a> {
                 its.retain(|&of| of == at);
                 if its.is_empty() {
                     return Err(Failure::request(format!(
-                        "the VM at {} does not have slice {at}; `weir pool status` says who has which",
+                        "the VM at {} does not have slice {at}; `weir pool status` says which VM has which",
                         vm.socket
                     )));
                 }

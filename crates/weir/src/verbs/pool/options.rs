@@ -40,7 +40,7 @@ pub(super) enum What {
     Release(ReleaseArgs),
     /// Finish what was interrupted, and scrub the slices of VMs that have ended.
     Recover(RecoverArgs),
-    /// Show who owns which slice.
+    /// Show which VM owns which slice.
     Status(StatusArgs),
     /// Print QEMU's arguments for a guest with a node without processors.
     Arguments(ArgumentsArgs),

@@ -212,12 +212,12 @@ impl Pool {
         }
     }
 
-    /// Who owns what.
+    /// Which VM owns what.
     pub fn owners(&self) -> &Owners {
         &self.owners
     }
 
-    /// Changes who owns what; it is on disk when this returns.
+    /// Changes which VM owns what; it is on disk when this returns.
     ///
     /// # Errors
     /// It cannot be written; then it is as before.

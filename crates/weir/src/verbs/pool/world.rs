@@ -1,4 +1,4 @@
-//! What a manager sees of VMs: their QEMUs, and who has memory mapped. Tests have a world of their own.
+//! What a manager sees of VMs: their QEMUs, and which have memory mapped. Tests have a world of their own.
 
 use std::io;
 use std::ops::Range;

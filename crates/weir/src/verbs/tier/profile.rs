@@ -1,4 +1,4 @@
-//! `weir tier profile`: who touches which pages how often, on a model, in processes of this host, or in a trace.
+//! `weir tier profile`: which pages are touched how often, on a model, in processes of this host, or in a trace.
 
 use std::path::PathBuf;
 
