@@ -29,10 +29,7 @@ impl Division {
         why: Why,
     ) -> Decision {
         let mut limits = vec![Limit::FREE; readings.tenants.len()];
-        let limitable: Vec<usize> = (readings.tenants.iter().enumerate())
-            .filter(|(_, t)| t.role == Role::Restrained && t.busy)
-            .map(|(i, _)| i)
-            .collect();
+        let limitable = limitable(readings);
         let (small, part) = self.small(readings, &limitable, small);
         let mut left = units * (1.0 - part);
         let mut wanting: Vec<(u32, usize)> = (limitable.iter())
@@ -48,6 +45,19 @@ impl Division {
         Decision { limits, why }
     }
 
+    /// Whether a tenant that was left without a limit draws as much now as those with one: the others had kept it from
+    /// it, and a window in which it took their part shows nothing of the limit.
+    pub fn has_grown(&self, readings: &Readings, share: f64) -> bool {
+        let of = limitable(readings);
+        let Some(drew) = drawn(readings, &of) else {
+            return false;
+        };
+        let even = even(&drew);
+        let is_limited = |i: usize| self.large.get(i).copied().unwrap_or(true);
+        drew.iter()
+            .any(|&(i, drew)| !is_limited(i) && drew >= share * even)
+    }
+
     /// The tenants that draw little, and their part of what all tenants draw; no tenants if the bandwidth of
     /// each is not known.
     fn small(&mut self, readings: &Readings, of: &[usize], share: f64) -> (Vec<usize>, f64) {
@@ -55,15 +65,11 @@ impl Division {
         for (i, _) in (readings.tenants.iter().enumerate()).filter(|(_, t)| !t.busy) {
             self.large[i] = false;
         }
-        let drew = |&i: &usize| {
-            let drew = readings.tenants[i].drew.as_ref().ok()?.get();
-            (drew.is_finite() && drew >= 0.0).then_some((i, drew))
-        };
-        let Some(drew) = of.iter().map(drew).collect::<Option<Vec<_>>>() else {
+        let Some(drew) = drawn(readings, of) else {
             return (Vec::new(), 0.0);
         };
         let all: f64 = drew.iter().map(|&(_, drew)| drew).sum();
-        let even = all / drew.len().max(1) as f64;
+        let even = even(&drew);
         for &(i, drew) in &drew {
             self.large[i] |= drew >= share * even;
         }
@@ -72,6 +78,29 @@ impl Division {
         let drawn: f64 = drawn.iter().sum();
         (small, if all > 0.0 { drawn / all } else { 0.0 })
     }
+}
+
+/// The tenants that may be limited, and run.
+fn limitable(readings: &Readings) -> Vec<usize> {
+    (readings.tenants.iter().enumerate())
+        .filter(|(_, t)| t.role == Role::Restrained && t.busy)
+        .map(|(i, _)| i)
+        .collect()
+}
+
+/// What each of these drew; `None` if it is not known of each.
+fn drawn(readings: &Readings, of: &[usize]) -> Option<Vec<(usize, f64)>> {
+    of.iter()
+        .map(|&i| {
+            let drew = readings.tenants[i].drew.as_ref().ok()?.get();
+            (drew.is_finite() && drew >= 0.0).then_some((i, drew))
+        })
+        .collect()
+}
+
+/// An equal part of what they drew.
+fn even(drew: &[(usize, f64)]) -> f64 {
+    drew.iter().map(|&(_, drew)| drew).sum::<f64>() / drew.len().max(1) as f64
 }
 
 #[cfg(test)]
@@ -158,5 +187,18 @@ mod tests {
         }
         assert!(limits.iter().flatten().all(|limit| !limit.is_free()));
         assert_eq!(limits[0], limits[2]);
+    }
+
+    #[test]
+    fn a_tenant_that_others_had_kept_small_is_seen_to_grow_once() {
+        let (mut division, mut readings) = (Division::default(), readings(&[4, 12]));
+        let mut grown = Vec::new();
+        for drew in [(1.0, 9.0), (1.0, 4.0), (4.0, 3.0), (4.0, 3.0)] {
+            readings.tenants[0].drew = Ok(GbPerSec(drew.0));
+            readings.tenants[1].drew = Ok(GbPerSec(drew.1));
+            grown.push(division.has_grown(&readings, SMALL));
+            division.share(&readings, 4.0, Grain::Time, SMALL, Why::rule("test"));
+        }
+        assert_eq!(grown, [false, false, true, false]);
     }
 }

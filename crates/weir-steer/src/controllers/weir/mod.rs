@@ -175,7 +175,7 @@ impl Weir {
         view.residency > device.rest * tuning.queued && view.share > tuning.blame
     }
 
-    fn decide(&mut self, cores: f64, view: &View) -> (&'static str, Nanos) {
+    fn decide(&mut self, cores: f64, view: &View, has_grown: bool) -> (&'static str, Nanos) {
         let device = self.device(view);
         let queue = device.rest * self.config.tuning.queued;
         let are_others = self.running.are_others();
@@ -198,6 +198,13 @@ impl Weir {
         };
         held.age = held.age.saturating_add(1);
         held.is_stale |= are_others;
+        if has_grown && !are_others {
+            self.held = Some(held);
+            return (
+                "a tenant without a limit drew much: it is limited, too",
+                queue,
+            );
+        }
         if held.is_stale && held.age >= self.config.tuning.look {
             self.held = None;
             self.learning = None;
@@ -513,7 +520,8 @@ impl Controller for Weir {
                 }
                 let cores = f64::from(readings.restrained_cores());
                 let wait = view.wait.filter(|_| self.held.is_none());
-                let (rule, queue) = self.decide(cores, &view);
+                let has_grown = self.division.has_grown(readings, self.config.tuning.small);
+                let (rule, queue) = self.decide(cores, &view, has_grown);
                 let why = match wait {
                     // What decides while no tenant is limited, see `fills`.
                     Some(wait) => Why {
