@@ -12,7 +12,7 @@ const DEAD_BAND: f64 = 0.04;
 /// The part of the way to the best placement that is gone in an interval, because counters are of the last one.
 const DAMPING: f64 = 0.5;
 /// The part of a core's time in which pages are moved because of congestion, at most.
-const MOVES_SHARE: f64 = 0.5;
+pub(super) const MOVES_SHARE: f64 = 0.5;
 
 /// Accesses of threads to two tiers, as counters tell them.
 struct Traffic<'a> {
