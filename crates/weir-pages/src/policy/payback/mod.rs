@@ -341,7 +341,7 @@ impl Policy for Payback {
                     && gain * (1.0 - ALIKE) < self.price
                     && (self.asks * (1.0 - ALIKE) - gain) * base * stays_s > 2.0 * cost =>
             {
-                self.backlog -= base;
+                self.backlog = (self.backlog - base).max(0.0);
                 Decision::Demote
             }
             Tier::Slow if saved > cost => {

@@ -110,7 +110,8 @@ impl Payback {
                 false => (Tier::Slow, 0),
             };
             // Without congestion, hint faults say which of its pages are to be on a node that is full.
-            if to == Tier::Fast && (of.pages[1] == 0 || self.lacks_room) {
+            let full = self.lacks_room || seen.free_fast < 2 * self.room + own.base_pages as u64;
+            if to == Tier::Fast && (of.pages[1] == 0 || full) {
                 own.target = None;
             }
             // Pages return by steps only where they had left by them; others wait for their hint faults.
