@@ -376,8 +376,7 @@ fn drawn(n: u64) -> (PagedWorkload, Host) {
 
 #[test]
 fn payback_is_not_below_first_touch_nor_any_policy_above_the_bound() {
-    // The next one, number 6, does not hold it: payback is 1.3 % below first touch on it.
-    for n in 0..6 {
+    for n in 0..7 {
         let (workload, host) = drawn(n);
         let speed = |policy| {
             start(&workload, &host, policy, options(60.0))
@@ -391,6 +390,45 @@ fn payback_is_not_below_first_touch_nor_any_policy_above_the_bound() {
         let best = ours.max(still).max(tpp).max(colloid);
         assert!(best <= most, "{n}: {best} {most}");
     }
+}
+
+#[test]
+fn a_region_of_alike_pages_takes_the_place_of_another_as_a_whole() {
+    let mut workload = cache(128, 128);
+    for (region, accesses) in workload.regions.iter_mut().zip([0.9, 0.1]) {
+        (region.kind, region.mlp, region.accesses) = (PageKind::Anon, 8.0, accesses);
+        region.bands = vec![Band {
+            pages: 1.0,
+            accesses: 1.0,
+        }];
+    }
+    let host = host(150, 256);
+    let mut sim = start(&workload, &host, "payback", options(10.0));
+    sim.run(|| true);
+    let local = sim.intervals()[39].local_pct;
+    let moved = sim.counters().moved_to_fast;
+    assert!(local > 85.0 && moved > 20 * 256, "{local} {moved}");
+}
+
+#[test]
+fn new_pages_that_gain_more_find_room() {
+    let mut workload = cache(150, 350);
+    for (region, accesses) in workload.regions.iter_mut().zip([0.6, 0.4]) {
+        (region.kind, region.mlp, region.accesses) = (PageKind::Anon, 3.0, accesses);
+        region.lifetime_s = Some(20.0);
+        region.bands = vec![Band {
+            pages: 1.0,
+            accesses: 1.0,
+        }];
+    }
+    let host = host(200, 600);
+    let mut sim = start(&workload, &host, "payback", options(60.0));
+    sim.run(|| true);
+    // 150 MiB with 60 % of accesses, and 50 of 350 MiB with 40 %: 65.7 % at best, 40 % by chance.
+    let local = sim.intervals()[239].local_pct;
+    assert!(local > 60.0, "{local}");
+    let promoted = sim.counters().promoted();
+    assert!(promoted < 150 * 256, "{promoted}");
 }
 
 #[test]

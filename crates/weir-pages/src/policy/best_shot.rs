@@ -196,6 +196,8 @@ mod tests {
                 region: 0,
                 kind: crate::PageKind::Anon,
                 nth,
+                free_fast: 0,
+                fits: true,
                 base_pages: 1,
             })
         };

@@ -131,6 +131,10 @@ pub struct Placing {
     pub base_pages: u64,
     /// How many pages were allocated before it.
     pub nth: u64,
+    /// Free base pages of the fast node.
+    pub free_fast: u64,
+    /// Whether the fast node has room for it above the mark for allocation.
+    pub fits: bool,
 }
 
 /// A hint fault.

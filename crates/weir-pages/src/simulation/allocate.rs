@@ -114,6 +114,8 @@ impl Simulation<'_> {
             kind,
             base_pages: base,
             nth: self.nth,
+            free_fast: self.free(Tier::Fast),
+            fits: self.has_room(Tier::Fast, base),
         });
         self.nth += 1;
         let order = [preferred, preferred.other()];

@@ -1,5 +1,7 @@
 //! Advice from profiles: laws; in `drawn`, what it says of workloads that are known.
 
+mod drawn;
+
 use weir_lab::LabError;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_pages::policy::Thresholds;

@@ -10,10 +10,10 @@
 //!   region ([`rates`]).
 //! - Pages of a region whose accesses would gain on the slow tier go there, as many as the model says, and return when
 //!   they would not: bandwidth-bound regions end up interleaved ([`spread`]).
-//! - The fast node has a price: what a page on it must gain in a second. It rises while candidates find no room and no page
-//!   is known to be below it, and falls while there is some. Pages of the fast node are sampled then as well. One that gains
-//!   less leaves if a candidate gains so much more that the swap pays for both moves, and a new page of a region that gains
-//!   less is placed on the slow node.
+//! - The fast node has a price: what a page on it must gain in a second ([`price`]). Pages of the fast node are sampled while
+//!   candidates find no room. One that gains less than the price leaves if a candidate gains so much more that the swap pays for
+//!   both moves, and a new page of a region that gains no more takes spare room alone. Regions whose pages are alike are
+//!   swapped without hint faults ([`swap`]).
 
 use weir_model::units::Nanos;
 
@@ -21,8 +21,10 @@ use super::{Decision, Fault, Marks, Move, Placing, Policy, Scan, Seen};
 use crate::Costs;
 use crate::tier::{BASE, Tier, Watermarks};
 
+mod price;
 mod rates;
 mod spread;
+mod swap;
 
 use rates::Rates;
 use spread::gains;
@@ -46,16 +48,28 @@ pub struct Payback {
     /// Free base pages below which the fast node lacks room.
     room: u64,
     lacks_room: bool,
-    /// Whether all room that is kept for promotion is free.
-    spare: bool,
+    /// Base pages of the fast node.
+    node: f64,
+    /// Free memory that is kept for promotion, in ten-thousandths of the node.
+    headroom: f64,
     /// What candidates of this interval gain in a second, and how many base pages they have.
     candidates: (f64, f64),
     /// What they save, less their moves, in ns.
     saves: f64,
     /// What a base page of those that found no room gains in a second; smoothed.
     asks: f64,
-    /// Base pages that found no room and for which none has left yet. It is forgotten within a pass of sampling.
+    /// The most that a new page gains in a second that found no room, in this interval.
+    missed: f64,
+    /// Base pages that may yet come to the fast node in this interval though they gain no more than the price.
+    admits: f64,
+    /// Whether new pages were placed in this interval that take spare room alone.
+    waiting: bool,
+    /// For how long room has been spare, in seconds.
+    spare_s: f64,
+    /// Base pages that found no room and for which none has left yet. It is forgotten within a pass of sampling, which takes
+    /// so long.
     backlog: f64,
+    pass_s: f64,
     moves: Vec<Move>,
     window: Window,
 }
@@ -107,6 +121,19 @@ impl Default for Region {
 }
 
 impl Region {
+    /// The share of its pages that have its accesses, once enough of them were sampled.
+    fn hot(&self) -> Option<f64> {
+        match self.rates.map(|rates| rates.hot()) {
+            [Some(a), Some(b)] => Some(a.min(b)),
+            [a, b] => a.or(b),
+        }
+    }
+
+    /// Whether enough of its pages were sampled, and they may all be alike.
+    fn are_alike(&self) -> bool {
+        self.hot().is_some() && self.rates.iter().all(Rates::may_be_alike)
+    }
+
     /// What a base page of a tier gains in a second, on average.
     fn gains_on(&self, tier: usize, pages: [u64; 2]) -> f64 {
         self.gain.unwrap_or(0.0) * self.per_s[tier] / pages[tier].max(1) as f64
@@ -131,14 +158,8 @@ const EVENT_PERIOD: f64 = 10_007.0;
 /// Pages whose gains differ by less than this share are alike, and are not swapped: a region of 10 MB has hundreds of samples
 /// in a second, which tell its rate to a few percent, and curves are known to a few percent as well.
 const ALIKE: f64 = 0.1;
-/// A price below which there is none, in ns of thread time in a second.
-const NO_PRICE: f64 = 0.1;
-/// By which factors the price rises in a second, and falls while room is spare; and falls otherwise. Rates of pages differ by
-/// factors of thousands, so it must cross a factor of 100 in a few passes of sampling; a pass of Linux' takes 1 s or more.
-const RISE: f64 = 2.0;
-const FALL: f64 = 1.05;
-/// A pass of sampling takes about so long.
-const FORGET_S: f64 = 20.0;
+/// A pass of sampling takes so long, at least and at most.
+const PASS_S: [f64; 2] = [1.0, 20.0];
 /// How often sampling and the expected stay are set.
 const EVERY_S: f64 = 10.0;
 /// A page is expected to stay between these, at first the geometric mean.
@@ -151,8 +172,8 @@ const SCAN_SHARE: f64 = 0.004;
 const ROOM_PAYS: f64 = 2.0;
 /// Room is made for so long after it was found to pay.
 const ROOM_S: f64 = 5.0;
-/// Free memory that is kept for promotion, in ten-thousandths of the node.
-const HEADROOM: u64 = 100;
+/// Free memory that is kept for promotion at least, in ten-thousandths of the node.
+const HEADROOM: f64 = 100.0;
 
 impl Default for Payback {
     fn default() -> Self {
@@ -167,11 +188,17 @@ impl Default for Payback {
             price: 0.0,
             room: 0,
             lacks_room: false,
-            spare: true,
+            node: 1.0,
+            headroom: HEADROOM,
             candidates: (0.0, 0.0),
             saves: 0.0,
             asks: 0.0,
+            missed: 0.0,
+            admits: 0.0,
+            waiting: false,
+            spare_s: 0.0,
             backlog: 0.0,
+            pass_s: PASS_S[1],
             moves: Vec::new(),
             window: Window::default(),
         }
@@ -179,44 +206,6 @@ impl Default for Payback {
 }
 
 impl Payback {
-    /// Sets the price of the fast node.
-    fn set_price(&mut self, seen: &Seen<'_>) {
-        let (gain, wanted) = std::mem::take(&mut self.candidates);
-        // Where reclaim finds pages that are not accessed, room comes without a price.
-        let unmet = seen.failed_full.saturating_sub(seen.reclaimed) as f64;
-        // What found no room saves nothing.
-        let moved = 1.0 - (seen.failed_full as f64 / wanted.max(1.0)).min(1.0);
-        self.window.saved += std::mem::take(&mut self.saves) * moved;
-        if seen.failed_full > 0 && wanted > 0.0 {
-            self.asks += (gain / wanted - self.asks) * SMOOTH;
-        }
-        self.lacks_room = unmet > 0.0 || seen.free_fast < self.room;
-        // Free memory says that the price is too high, unmet demand that it is too low.
-        self.spare = seen.free_fast > 2 * self.room;
-        self.backlog = match self.spare {
-            true => 0.0,
-            false => (self.backlog + unmet) * (-seen.interval_s / FORGET_S).exp(),
-        };
-        // Pages that are below the price leave once sampling has reached them: it need not rise for them.
-        let leaving: u64 = (self.regions.iter().zip(seen.regions))
-            .filter(|(own, of)| own.target.is_none() && own.gains_on(0, of.pages) < self.price)
-            .map(|(_, of)| of.pages[0])
-            .sum();
-        let rises = unmet > 0.0 && (leaving as f64) < self.backlog;
-        if unmet > 0.0 && self.price == 0.0 {
-            self.price = gain / wanted.max(1.0) / 100.0;
-        } else if rises {
-            self.price *= RISE.powf(seen.interval_s);
-        } else if self.spare {
-            self.price /= RISE.powf(seen.interval_s);
-        } else if unmet == 0.0 {
-            self.price /= FALL.powf(seen.interval_s);
-        }
-        if self.price < NO_PRICE {
-            self.price = 0.0;
-        }
-    }
-
     /// What sampling a page costs, in ns.
     fn sample_cost(&self) -> f64 {
         (self.costs.hint_fault + self.costs.unmap).get()
@@ -262,28 +251,39 @@ impl Policy for Payback {
         if page.region >= self.regions.len() {
             self.regions.resize_with(page.region + 1, Region::default);
         }
+        let reserve = self.reserve();
         let region = &mut self.regions[page.region];
         let nth = region.placed as f64;
         region.placed += 1;
         region.base_pages = page.base_pages as f64;
-        match region.target {
+        let to = match region.target {
             Some(target) if ((nth + 1.0) * target).floor() <= (nth * target).floor() => Tier::Slow,
-            // A new page takes no room of one that gains more.
-            None if !self.spare && region.gains < self.price => Tier::Slow,
+            // A new page takes no room of one that gains more. Where it gains about the price, it takes what is spare.
+            None if region.gains * (1.0 - ALIKE) < self.price => {
+                self.waiting = true;
+                match page.free_fast <= reserve {
+                    true => Tier::Slow,
+                    false => Tier::Fast,
+                }
+            }
             _ => Tier::Fast,
+        };
+        if to == Tier::Fast && !page.fits && region.gains.is_finite() {
+            self.missed = self.missed.max(region.gains);
         }
+        to
     }
 
     fn scan(&self) -> Option<Scan> {
         Some(Scan {
             toptier: self.backlog >= 1.0,
             bytes_per_s: self.most_scan * self.scans,
-            passes: 1.0,
+            passes: Scan::LINUX.passes,
         })
     }
 
     fn marks(&self, marks: &Watermarks) -> Marks {
-        let stop = marks.high + marks.managed * HEADROOM / 10_000;
+        let stop = marks.high + (marks.managed as f64 * self.headroom / 10_000.0) as u64;
         let linux = Marks {
             promote: marks.min,
             ..Marks::linux(marks)
@@ -329,18 +329,23 @@ impl Policy for Payback {
         let gain = region.gain.unwrap_or(0.0) * per_s / base;
         let cost = (self.costs.moving(fault.base_pages) + self.flushes).get();
         let stays_s = self.stays_s.min(region.lives_s / 2.0);
-        let saved = (gain - self.price) * base * stays_s;
+        // A page at the price takes room that is spare, or of a page below it.
+        let fits =
+            fault.tier == Tier::Slow && self.admits >= base && gain >= self.price * (1.0 - ALIKE);
+        let price = if fits { 0.0 } else { self.price };
+        let saved = (gain * (1.0 - ALIKE) - price) * base * stays_s;
         match fault.tier {
             // A swap costs two moves.
             Tier::Fast
                 if self.backlog >= 1.0
-                    && gain < self.price
+                    && gain * (1.0 - ALIKE) < self.price
                     && (self.asks * (1.0 - ALIKE) - gain) * base * stays_s > 2.0 * cost =>
             {
-                self.backlog -= base;
+                self.backlog = (self.backlog - base).max(0.0);
                 Decision::Demote
             }
             Tier::Slow if saved > cost => {
+                self.admits -= base;
                 self.makes_room_s = ROOM_S;
                 self.saves += saved - cost;
                 self.candidates.0 += gain * base;
@@ -378,10 +383,15 @@ impl Policy for Payback {
             own.gains = gain * (own.per_s[0] + own.per_s[1]) / pages as f64;
         }
         let pages: u64 = seen.regions.iter().map(|r| r.pages[0]).sum();
-        self.room = (pages + seen.free_fast) * HEADROOM / 2 / 10_000;
+        self.node = (pages + seen.free_fast) as f64;
+        let all: u64 = seen.regions.iter().flat_map(|r| r.pages).sum();
+        self.pass_s =
+            ((all * BASE) as f64 / (self.most_scan * self.scans)).clamp(PASS_S[0], PASS_S[1]);
+        self.room = (self.node * HEADROOM / 2.0 / 10_000.0) as u64;
         self.moves.clear();
         self.interleave(seen);
         self.set_price(seen);
+        self.swap(seen);
         self.makes_room_s -= seen.interval_s;
         self.window.seconds += seen.interval_s;
         if self.window.seconds >= EVERY_S {

@@ -5,6 +5,8 @@
 //! gamma distribution: its mean is what counters say, accesses by pages, and its shape is how equal they are, which the
 //! share of early faults says. A page's expected rate after its fault follows by Bayes' rule.
 
+use super::ALIKE;
+
 /// Pages of a region on a tier.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rates {
@@ -19,6 +21,8 @@ pub(super) struct Rates {
     early_s: f64,
     /// The shape of the distribution: small where few pages have most of the accesses, large where all are alike.
     shape: f64,
+    /// The shape that is most likely.
+    likely: f64,
 }
 
 /// The shape before faults are known: rates are distributed exponentially.
@@ -41,6 +45,7 @@ impl Default for Rates {
             fresh: 0.0,
             early_s: 0.0,
             shape: SHAPE,
+            likely: SHAPE,
         }
     }
 }
@@ -61,6 +66,19 @@ impl Rates {
         (self.shape + 1.0) / (self.shape / self.mean.max(1e-9) + latency_s.max(1e-6))
     }
 
+    /// The share of pages that have all accesses, if rates have the variance of the distribution and a page either is
+    /// accessed as often as others or is not.
+    pub(super) fn hot(&self) -> Option<f64> {
+        let share = self.likely / (1.0 + self.likely);
+        let hot = if share > 1.0 - ALIKE { 1.0 } else { share };
+        (self.sampled > GUESSED).then_some(hot)
+    }
+
+    /// Whether pages may all be alike, as far as samples say.
+    pub(super) fn may_be_alike(&self) -> bool {
+        self.sampled <= GUESSED || self.shape / (1.0 + self.shape) > 1.0 - ALIKE
+    }
+
     /// An interval in which a page was accessed so often in a second.
     pub(super) fn observe(&mut self, mean: f64, interval_s: f64) {
         let keeps = (-interval_s / FORGET_S).exp();
@@ -71,18 +89,21 @@ impl Rates {
         let share = |shape: f64| 1.0 - (1.0 + along / shape).powf(-shape);
         let counted = self.sampled + GUESSED;
         let seen = (self.early + GUESSED * share(SHAPE)) / counted;
-        // A swap costs for certain and gains only if pages differ: they are as alike as so few samples leave possible.
-        let seen = seen + SURE * (seen * (1.0 - seen) / counted).sqrt();
-        let [mut low, mut high] = SHAPES;
         // The share of early faults rises with the shape.
-        for _ in 0..12 {
-            let middle = (low * high).sqrt();
-            match share(middle) < seen {
-                true => low = middle,
-                false => high = middle,
+        let shape_of = |seen: f64| {
+            let [mut low, mut high] = SHAPES;
+            for _ in 0..12 {
+                let middle = (low * high).sqrt();
+                match share(middle) < seen {
+                    true => low = middle,
+                    false => high = middle,
+                }
             }
-        }
-        self.shape = (low * high).sqrt();
+            (low * high).sqrt()
+        };
+        self.likely = shape_of(seen);
+        // A swap costs for certain and gains only if pages differ: they are as alike as so few samples leave possible.
+        self.shape = shape_of(seen + SURE * (seen * (1.0 - seen) / counted).sqrt());
         self.sampled += std::mem::take(&mut self.fresh);
         self.mean = mean;
         self.early_s = (1.0 / mean.max(1e-9)).min(interval_s);

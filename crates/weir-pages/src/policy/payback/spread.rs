@@ -12,7 +12,7 @@ const DEAD_BAND: f64 = 0.04;
 /// The part of the way to the best placement that is gone in an interval, because counters are of the last one.
 const DAMPING: f64 = 0.5;
 /// The part of a core's time in which pages are moved because of congestion, at most.
-const MOVES_SHARE: f64 = 0.5;
+pub(super) const MOVES_SHARE: f64 = 0.5;
 
 /// Accesses of threads to two tiers, as counters tell them.
 struct Traffic<'a> {
@@ -110,7 +110,8 @@ impl Payback {
                 false => (Tier::Slow, 0),
             };
             // Without congestion, hint faults say which of its pages are to be on a node that is full.
-            if to == Tier::Fast && (of.pages[1] == 0 || self.lacks_room) {
+            let full = self.lacks_room || seen.free_fast < 2 * self.room + own.base_pages as u64;
+            if to == Tier::Fast && (of.pages[1] == 0 || full) {
                 own.target = None;
             }
             // Pages return by steps only where they had left by them; others wait for their hint faults.
