@@ -37,7 +37,8 @@ impl From<NamespaceError> for Failure {
             | E::Stale { .. }
             | E::Busy { .. }
             | E::LockLost { .. }
-            | E::Gone { .. } => Failure::Work(error.into()),
+            | E::Gone { .. }
+            | E::Lost { .. } => Failure::Work(error.into()),
             E::Io { what, .. } if what != "open" => Failure::Work(error.into()),
             _ => Failure::Request(error.into()),
         }
