@@ -77,6 +77,9 @@ const COMPARE: f64 = 2.0;
 /// Cycles of a prefetch instruction. Ours.
 const PREFETCH: f64 = 2.0;
 
+/// Rounds in which what queries add to each other settles; each leaves at most half of the error.
+const ROUNDS: usize = 60;
+
 fn cycles(count: f64) -> Nanos {
     Nanos(count / HOST_CLOCK.get())
 }
@@ -143,6 +146,23 @@ pub struct Spent {
     pub link_bytes: f64,
     /// Bytes that devices read and keep to themselves.
     pub device_bytes: f64,
+}
+
+/// What queries of other cores add to a step.
+#[derive(Debug, Clone, Copy)]
+struct Beside {
+    /// Cores that read vectors at a time, this one among them.
+    readers: f64,
+    /// The wait for devices that are busy.
+    queue: Nanos,
+}
+
+impl Beside {
+    /// No other query.
+    const NONE: Self = Self {
+        readers: 1.0,
+        queue: Nanos(0.0),
+    };
 }
 
 /// What devices do for a step, from the doorbell to the results.
@@ -218,9 +238,50 @@ impl Step<'_> {
         }
     }
 
-    /// What a step takes in a variant.
+    /// What a step takes in a variant, of a query alone.
     pub fn spent(&self, variant: Variant) -> Spent {
-        let (list, read, line) = (self.times.list, self.times.vector, self.times.line);
+        self.spent_beside(variant, Beside::NONE)
+    }
+
+    /// The same while so many queries are searched, each on a core of its own; up to [`Times::cores`] are on one host, and
+    /// more on hosts of their own that share the devices.
+    ///
+    /// Where cores read vectors, they share the channels: as many read at a time as the share of a step is that reads take.
+    /// Devices serve the commands that they have at the same time, since all their processing elements read through the same
+    /// memory controllers: a station of processor sharing in a closed network, whose mean does not depend on how service times
+    /// are distributed (Baskett et al., JACM 1975). The mean is by the approximation of Bard and Schweitzer (1979): who comes
+    /// to a device finds there what the others have in the mean. It fits a core that works while it waits.
+    pub fn spent_among(&self, variant: Variant, queries: u32) -> Spent {
+        let mut beside = Beside::NONE;
+        let mut spent = self.spent(variant);
+        if let Variant::Oracle | Variant::Base = variant {
+            let cores = f64::from(queries.min(self.times.cores));
+            for _ in 0..ROUNDS {
+                let share = spent.parts.distance() / spent.parts.total();
+                beside.readers = (cores * share).max(1.0);
+                spent = self.spent_beside(variant, beside);
+            }
+            return spent;
+        }
+        let busy = self.device_time();
+        let others = f64::from(queries.saturating_sub(1));
+        let (mut least, mut most) = (Nanos(0.0), busy * others);
+        for _ in 0..ROUNDS {
+            beside.queue = (least + most) * 0.5;
+            spent = self.spent_beside(variant, beside);
+            // Little's law: what each of the others has there, in the mean.
+            let there = (busy + beside.queue) / spent.parts.total();
+            match busy * (others * there) > beside.queue {
+                true => least = beside.queue,
+                false => most = beside.queue,
+            }
+        }
+        spent
+    }
+
+    fn spent_beside(&self, variant: Variant, beside: Beside) -> Spent {
+        let (list, line) = (self.times.list, self.times.line);
+        let read = self.times.vector_beside(beside.readers);
         let n = self.distances();
         let (list_bytes, vector_bytes) = (self.shape.list_bytes(), self.shape.vector_bytes() * n);
         let insertions = self.insertions();
@@ -264,7 +325,8 @@ impl Step<'_> {
             }
             _ => Nanos(0.0),
         };
-        let command = self.command(way);
+        let mut command = self.command(way);
+        command.memory = command.memory + beside.queue;
         let wait = command.way + command.memory + command.compute;
         // Within the wait: the core foresees, and inserts the distances of the step before.
         let hidden = match defers {
@@ -316,14 +378,10 @@ impl Step<'_> {
         f64::from(self.shape.candidates) * self.walk.steps / self.walk.candidates.max(1) as f64
     }
 
-    /// Queries that so many hosts finish in a second, each on all cores, one query a core: as many as the cores begin, and
-    /// no more than the devices compute (the asymptotic bounds of Denning and Buzen, 1978).
+    /// Queries that so many hosts finish in a second, each on all cores, one query a core.
     pub fn queries_per_second(&self, variant: Variant, hosts: u32) -> f64 {
-        let query = self.spent(variant).parts.total() * self.steps();
-        let cores = f64::from(hosts * self.times.cores) / query.as_secs();
-        match variant {
-            Variant::Oracle | Variant::Base => cores,
-            _ => cores.min(1.0 / (self.device_time() * self.steps()).as_secs()),
-        }
+        let queries = hosts * self.times.cores;
+        let query = self.spent_among(variant, queries).parts.total() * self.steps();
+        f64::from(queries) / query.as_secs()
     }
 }

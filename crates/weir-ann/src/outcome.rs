@@ -248,7 +248,7 @@ pub struct HostsRow {
     pub hosts: u32,
     /// Devices.
     pub devices: u32,
-    /// Queries that `cxla` finishes in a second at most.
+    /// Queries that `cxla` finishes in a second, with one on each core at all times.
     pub queries_per_s: f64,
     /// The same with twice the devices.
     pub with_twice_the_devices: f64,
@@ -516,7 +516,7 @@ impl Outcome for Neighbours {
             ),
             View::table(
                 "hosts",
-                "Queries a second of hosts that share devices, at most",
+                "Queries a second of hosts that share devices, one on each core",
                 vec![
                     col("dataset"),
                     col("hosts"),

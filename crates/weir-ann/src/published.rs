@@ -15,8 +15,8 @@ const EIGHT: &str = "cxl-anns+8xcxl-anns-device@interleaved@switch";
 const OTHERS: &str = "needs product quantisation, DiskANN or HM-ANN, which Weir does not have";
 const CONTEXT: &str = "says what the paper's setting is, and follows from nothing";
 const PARAMETER: &str = "is a parameter of the platform";
-const ONE_CORE: &str =
-    "one query at a time on each core, so that queries a second are those of the latency";
+const ALL_CORES: &str = "a query on each of the 40 cores at the same time, as FAISS, on which the paper's runtime is built, searches a batch; the paper does \
+     not say how many there are";
 const SHARDS: &str = "four bytes for each shard of a vector, which devices return by the description of section 5.1; the paper's figure is what 8 bytes \
      for each vector give";
 const SCALED: &str = "steps as on a generated graph of 10,000 nodes with 50 candidates, and as many of them as the published candidates";
@@ -119,6 +119,11 @@ fn times_of(
     move |step| part(&step.spent(one).parts) / part(&step.spent(other).parts)
 }
 
+/// Queries that one variant finishes in a second, as a multiple of another's.
+fn rate_of(one: Variant, other: Variant) -> impl Fn(&Step<'_>) -> f64 + Send + Sync + 'static {
+    move |step| step.queries_per_second(one, 1) / step.queries_per_second(other, 1)
+}
+
 fn whole(parts: &Parts) -> f64 {
     parts.total().get()
 }
@@ -157,11 +162,11 @@ fn answered() -> Vec<Rule> {
                 100.0 * (1.0 - total(step, Cxla) / total(step, Oracle))
             }),
         ),
-        predicted("ANN-004", mean("x", ALL, times_of(Oracle, Cxla, whole))).noting(ONE_CORE),
+        predicted("ANN-004", mean("x", ALL, rate_of(Cxla, Oracle))).noting(ALL_CORES),
         predicted("ANN-005", mean("x", ALL, times_of(Base, Oracle, whole))),
         predicted("ANN-006", extreme("x", f64::min)),
         predicted("ANN-101", extreme("x", f64::max)),
-        predicted("ANN-007", mean("x", ALL, times_of(Base, Oracle, whole))).noting(ONE_CORE),
+        predicted("ANN-007", mean("x", ALL, rate_of(Oracle, Base))).noting(ALL_CORES),
         predicted(
             "ANN-017",
             mean("%", ALL, |step| {

@@ -103,7 +103,7 @@ impl Steps {
 
 impl Ask for Steps {
     type Got = (Walked, Times);
-    const KIND: &'static str = "steps of a nearest-neighbour search, version 1";
+    const KIND: &'static str = "steps of a nearest-neighbour search, version 2";
     const ALL_THREADS: bool = true;
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Self::Got, LabError> {

@@ -1,5 +1,7 @@
 //! How long a core takes for a list and for a vector, on each tier: described programs on the model.
 //!
+//! Vectors are also read by many cores at the same time, which wait for each other in the channels.
+//!
 //! A list's address follows from the distances of the step before, so that lists wait for each other. The addresses of
 //! vectors are in the list, so that the core's buffers decide how many lines are under way.
 
@@ -29,6 +31,10 @@ const LARGE: Bytes = Bytes::gib(16);
 const SMALL: Bytes = Bytes::kib(16);
 /// Lines that each thread touches while it is watched.
 const ACCESSES: u64 = 20_000;
+/// The same where many threads read, which together are as many as one.
+const ACCESSES_OF_EACH: u64 = 3_000;
+/// Shares of the cores that read vectors at the same time, in eighths; between them the time is interpolated.
+const EIGHTHS: [u32; 4] = [4, 6, 7, 8];
 
 /// The times of a dataset on one machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -61,6 +67,8 @@ pub struct Times {
     pub list: ByTier,
     /// One of the vectors of a list.
     pub vector: ByTier,
+    /// The same while so many cores read vectors, in ascending order.
+    pub vectors_beside: Vec<(u32, ByTier)>,
     /// The cores.
     pub cores: u32,
 }
@@ -79,7 +87,7 @@ impl Loop {
         (self.element / LINE_BYTES as f64).ceil()
     }
 
-    fn workload(&self, bytes: Bytes) -> Workload {
+    fn workload(&self, bytes: Bytes, threads: u32) -> Workload {
         let region = Region {
             name: self.name.into(),
             object: None,
@@ -117,7 +125,7 @@ impl Loop {
             assumed: None,
             application: None,
             variant: None,
-            threads: 1,
+            threads,
             requests: None,
             phases: vec![phase],
         }
@@ -154,21 +162,46 @@ impl Timing {
     }
 }
 
+impl Times {
+    /// A vector while so many cores read vectors.
+    pub fn vector_beside(&self, readers: f64) -> ByTier {
+        let mut below = (1.0, self.vector);
+        for &(threads, by) in &self.vectors_beside {
+            let at = f64::from(threads);
+            if at >= readers {
+                let share = ((readers - below.0) / (at - below.0).max(1.0)).clamp(0.0, 1.0);
+                let between = |low: Nanos, high: Nanos| low + (high - low) * share;
+                return ByTier {
+                    near: between(below.1.near, by.near),
+                    far: between(below.1.far, by.far),
+                    ..by
+                };
+            }
+            below = (at, by);
+        }
+        below.1
+    }
+}
+
 impl Ask for Timing {
     type Got = Times;
-    const KIND: &'static str = "times of lists and vectors, version 1";
+    const KIND: &'static str = "times of lists and vectors, version 2";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Times, LabError> {
         let lab = lab.inside();
         let cores = lab.topology().cores.len() as u32;
-        // The paper's machine has no prefetcher, and vectors of a few lines in random order train none elsewhere.
-        let options = WorkloadOptions {
-            prefetch: false,
-            accesses: ACCESSES,
-            seed: lab.seed(),
-        };
-        let time = |one: &Loop, bytes: Bytes, tier: &TierName| {
-            let workload = one.workload(bytes);
+        let time_of = |one: &Loop, threads: u32, bytes: Bytes, tier: &TierName| {
+            // The paper's machine has no prefetcher, and vectors of a few lines in random order train none elsewhere.
+            let options = WorkloadOptions {
+                prefetch: false,
+                accesses: if threads > 1 {
+                    ACCESSES_OF_EACH
+                } else {
+                    ACCESSES
+                },
+                seed: lab.seed(),
+            };
+            let workload = one.workload(bytes, threads);
             let run = lab.answer(&Placed {
                 workload: &workload,
                 placement: Placement::Bind(tier.clone()),
@@ -177,8 +210,10 @@ impl Ask for Timing {
             })?;
             let phase = run.phases.first().ok_or(LabError::Stopped)?;
             let each = one.instructions + one.lines();
-            Ok::<_, LabError>(phase.time * (each / phase.instructions as f64))
+            let of_each = phase.instructions as f64 / f64::from(threads);
+            Ok::<_, LabError>(phase.time * (each / of_each))
         };
+        let time = |one: &Loop, bytes, tier: &TierName| time_of(one, 1, bytes, tier);
         let by_tier = |one: &Loop| {
             Ok::<_, LabError>(ByTier {
                 cached: time(one, SMALL, &self.near)?,
@@ -187,10 +222,22 @@ impl Ask for Timing {
             })
         };
         let [line, list, vector] = self.loops();
+        let alone = by_tier(&vector)?;
+        let mut counts = EIGHTHS.map(|eighths| (cores * eighths / 8).max(1)).to_vec();
+        counts.dedup();
+        let beside = counts.into_iter().map(|threads| {
+            let by = ByTier {
+                near: time_of(&vector, threads, LARGE, &self.near)?,
+                far: time_of(&vector, threads, LARGE, &self.far)?,
+                ..alone
+            };
+            Ok((threads, by))
+        });
         Ok(Times {
             line: by_tier(&line)?,
             list: by_tier(&list)?,
-            vector: by_tier(&vector)?,
+            vector: alone,
+            vectors_beside: beside.collect::<Result<_, LabError>>()?,
             cores,
         })
     }

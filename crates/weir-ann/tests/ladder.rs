@@ -18,6 +18,10 @@ fn times(near: f64, far: f64) -> Times {
         line: by(2.0, near, near * far),
         list: by(40.0, 40.0 + near, 40.0 + near * far),
         vector: by(15.0, near, near * far),
+        vectors_beside: vec![
+            (20, by(15.0, 1.1 * near, 1.05 * near * far)),
+            (40, by(15.0, 1.4 * near, 1.1 * near * far)),
+        ],
         cores: 40,
     }
 }
@@ -119,12 +123,50 @@ proptest! {
         let twice = Step { devices: 2 * step.devices, ..step };
         let mut before = 0.0;
         for hosts in 1..12 {
-            prop_assert!(rate(hosts) >= before);
+            prop_assert!(rate(hosts) >= before * (1.0 - 1e-12));
             prop_assert!(rate(hosts) <= f64::from(hosts) * rate(1) * (1.0 + 1e-12));
             prop_assert!(twice.queries_per_second(Variant::Cxla, hosts) >= 0.9 * rate(hosts));
             before = rate(hosts);
         }
-        prop_assert_eq!(rate(10_000), rate(20_000));
+        let most = 1.0 / (step.device_time() * step.steps()).as_secs();
+        prop_assert!((0.98..1.0 + 1e-12).contains(&(rate(60) / most)), "{} {most}", rate(60));
+    }
+
+    /// The asymptotic bounds of Denning and Buzen (1978), and that a query has company only if there is some.
+    #[test]
+    fn queries_that_share_devices_or_channels_are_as_slow_as_the_bounds_allow(machine in machines(), queries in 2_u32..41) {
+        let step = step(&machine);
+        for variant in Variant::ALL {
+            let alone = step.spent(variant).parts.total();
+            let one = step.spent_among(variant, 1).parts.total();
+            prop_assert!((one - alone).get().abs() < 1e-9 * alone.get());
+            let among = step.spent_among(variant, queries).parts.total();
+            let fewer = step.spent_among(variant, queries - 1).parts.total();
+            prop_assert!(among >= fewer * (1.0 - 1e-12) && fewer >= alone * (1.0 - 1e-12), "{variant}: {alone} {fewer} {among}");
+            let slowest = match variant {
+                Variant::Oracle | Variant::Base => alone * 1.4,
+                _ => {
+                    let bound = step.device_time() * f64::from(queries);
+                    prop_assert!(among >= bound * (1.0 - 1e-12), "{variant}: {among} {bound}");
+                    alone + bound
+                }
+            };
+            prop_assert!(among <= slowest * (1.0 + 1e-12), "{variant}: {among} {slowest}");
+        }
+    }
+
+    /// As many cores read vectors as the share of their time is.
+    #[test]
+    fn cores_that_read_vectors_are_the_share_of_the_time_that_they_read(machine in machines()) {
+        let step = step(&machine);
+        for variant in [Variant::Oracle, Variant::Base] {
+            let parts = step.spent_among(variant, 40).parts;
+            let readers = 40.0 * (parts.distance() / parts.total());
+            let by = step.times.vector_beside(readers);
+            let each = if variant == Variant::Oracle { by.near } else { by.far };
+            let read = parts.distance() / step.distances();
+            prop_assert!((read - each).get().abs() < 1e-6 * each.get(), "{variant}: {read} {each}");
+        }
     }
 }
 

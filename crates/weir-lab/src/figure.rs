@@ -1,6 +1,7 @@
 //! From a record to a figure: mean, interval, distribution, and the theory next to it.
 
 use weir_model::access::{Dataflow, Pattern};
+use weir_model::counters::Counter;
 use weir_model::document::{Beside, MediumUse, Point, Record};
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::Goal;
@@ -16,6 +17,10 @@ use crate::{steadiness, theory};
 /// The figure that a record holds, now or when it was stored.
 pub fn figure(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     let mut point = unmeasured(spec);
+    if let Some(lost) = lost(record) {
+        point.error = Some(lost);
+        return point;
+    }
     let part = counted_part(spec);
     // Windows of one run follow each other; only repetitions of it say how far it can be trusted.
     let samples: Vec<f64> = match record.repetitions.len() {
@@ -49,6 +54,18 @@ pub fn figure(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
         point.theory = theory::beside(spec, &estimate, topology);
     }
     point
+}
+
+/// What became of lines that the tenant asked of a device that is gone: a processor would have ended it with a machine check.
+fn lost(record: &Record) -> Option<String> {
+    let own = record.tenants.first().unwrap_or(&record.counters);
+    let written = own.get(Counter::CxlLostWrites).ok()?;
+    let read = own.get(Counter::MediumPoison).ok()?;
+    (read + written > 0).then(|| {
+        format!(
+            "its device is gone: {read} lines came with poison, {written} written lines are lost, and all that it held"
+        )
+    })
 }
 
 /// The point of a measurement that did not come about.

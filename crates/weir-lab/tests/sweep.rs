@@ -8,7 +8,8 @@ use weir_lab::figure::figure;
 use weir_lab::{Load, PointSpec, PointStudy as _, bandwidth, latency, run, run_rounds, steadiness};
 use weir_model::access::{Op, Pattern};
 use weir_model::capability::Feature;
-use weir_model::document::Steadiness;
+use weir_model::counters::{Counter, CounterSet};
+use weir_model::document::{Record, Steadiness};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
@@ -165,6 +166,36 @@ fn a_kept_record_gives_its_point_again() {
         again.conditions.clone_from(&done.point.conditions);
         assert_eq!(again, done.point, "{}", done.spec);
     }
+}
+
+#[test]
+fn a_point_whose_own_tenant_lost_lines_has_an_error_and_no_figure() {
+    let toy = Toy::default();
+    let plan = bandwidth_plan(&toy);
+    let done = &run(&toy, &plan[..1], 1, &())[0];
+    let counted = |read: u64, written: u64| {
+        let mut set = CounterSet::default();
+        set.set(Counter::MediumPoison, read);
+        set.set(Counter::CxlLostWrites, written);
+        set
+    };
+    let of = |tenants: Vec<CounterSet>| {
+        let record = Record {
+            tenants,
+            ..done.record.clone()
+        };
+        figure(&done.spec, &record, &toy.topology())
+    };
+    let lost = of(vec![counted(7, 3), counted(0, 0)]);
+    let error = lost.error.unwrap();
+    assert!(
+        error.contains("7 lines came with poison, 3 written lines are lost"),
+        "{error}"
+    );
+    assert_eq!(lost.gbps, None);
+    // What a neighbour lost is not its own.
+    let whole = of(vec![counted(0, 0), counted(7, 3)]);
+    assert!(whole.error.is_none() && whole.gbps.is_some(), "{whole:?}");
 }
 
 proptest! {

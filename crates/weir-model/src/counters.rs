@@ -190,9 +190,11 @@ counters! {
     MediumCopies = "cxl_medium_copies",
     /// Blocks that it erased.
     MediumErases = "cxl_medium_erases",
-    /// Lines that came with poison, since the medium could not read their page. A processor raises a machine check
+    /// Lines that came with poison, since the medium could not read their page or the device is gone. A processor raises a machine check
     /// when a program uses one, and Linux sends it SIGBUS.
     MediumPoison = "cxl_medium_poison",
+    /// Lines that were written to a CXL device that is gone, and are lost.
+    CxlLostWrites = "cxl_lost_writes",
     /// Lines that CXL devices read from their DRAM or cache for all hosts that share them, where there are several.
     CxlDeviceReads = "cxl_device_reads",
     /// The same of lines that hosts wrote.

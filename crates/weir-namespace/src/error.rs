@@ -196,6 +196,14 @@ pub enum NamespaceError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The memory of a pool is gone, or has an error.
+    #[error("the memory of {path} cannot be accessed: {source}")]
+    Lost {
+        /// The pool.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
     /// Beyond the end.
     #[error("bytes {at} to {end} are not in {name:?}, which has {size}")]
     Bounds {

@@ -12,6 +12,14 @@ pub type Fault = Arc<dyn Fn() + Send + Sync>;
 /// Bytes of a line of the caches that Weir knows.
 const LINE: usize = 64;
 
+/// The smallest page of any kernel.
+const PAGE: usize = 4096;
+
+/// The answer of the kernel where an access would end in SIGBUS, in words.
+pub(crate) fn gone() -> io::Error {
+    io::Error::other("its device is gone, or its file was cut off")
+}
+
 /// A shared mapping of a part of a file or device.
 pub(crate) struct Mapping {
     base: *mut u8,
@@ -162,6 +170,50 @@ impl Mapping {
         fence(Ordering::SeqCst);
     }
 
+    /// Whether every page of a range can be read. An access to one that cannot, since its device is gone or its file was cut
+    /// off, would end the process with SIGBUS; the kernel, which reads a byte of each here, answers with an error.
+    ///
+    /// # Errors
+    /// A page cannot be read.
+    pub fn reach(&self, at: usize, bytes: usize) -> io::Result<()> {
+        const PAGES: usize = 512;
+        let (mut page, end) = (at & !(PAGE - 1), (at + bytes).min(self.bytes));
+        let mut into = [0_u8; PAGES];
+        while page < end {
+            let pages = (end - page).div_ceil(PAGE).min(PAGES);
+            let local = libc::iovec {
+                iov_base: into.as_mut_ptr().cast(),
+                iov_len: pages,
+            };
+            let remote: Vec<libc::iovec> = (0..pages)
+                .map(|nth| libc::iovec {
+                    iov_base: self.base.wrapping_add(page + PAGE * nth).cast(),
+                    iov_len: 1,
+                })
+                .collect();
+            // SAFETY: the bytes are of this mapping and of `into`; the kernel checks both.
+            let read = unsafe {
+                let (remote, count) = (remote.as_ptr(), pages as libc::c_ulong);
+                libc::process_vm_readv(libc::getpid(), &raw const local, 1, remote, count, 0)
+            };
+            match usize::try_from(read) {
+                Ok(read) if read == pages => {}
+                Ok(_) => return Err(gone()),
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    return match error.raw_os_error() {
+                        // A kernel without the call, or a sandbox that refuses it.
+                        Some(libc::ENOSYS | libc::EPERM) => Ok(()),
+                        Some(libc::EFAULT) => Err(gone()),
+                        _ => Err(error),
+                    };
+                }
+            }
+            page += PAGE * pages;
+        }
+        Ok(())
+    }
+
     /// Waits until a file system has the pages (msync(2)).
     pub fn sync(&self, at: usize, bytes: usize) -> io::Result<()> {
         let from = at & !4095;
@@ -216,9 +268,12 @@ pub(crate) fn copy_checked(
         };
         match copied {
             1.. => done += copied as usize,
-            0 => return Err(io::Error::from_raw_os_error(libc::EFAULT)),
+            0 => return Err(gone()),
             _ => {
                 let error = io::Error::last_os_error();
+                if error.raw_os_error() == Some(libc::EFAULT) {
+                    return Err(gone());
+                }
                 // A kernel without the call, or a sandbox that refuses it.
                 if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) {
                     let (mapped, ours) = (mapped.wrapping_add(done), ours.wrapping_add(done));

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{NamespaceError, Result};
+use crate::mapping::{Mapping, gone};
 
 /// A file or device that is open.
 #[derive(Debug)]
@@ -80,6 +81,18 @@ impl Medium {
             device: false,
             fresh,
         })
+    }
+
+    /// Whether all of a mapping's part, whose first byte is at `offset`, is still there. The last page of a file that was cut
+    /// off can be accessed beyond its end, and what is stored there is lost.
+    ///
+    /// # Errors
+    /// Some of it is not.
+    pub fn reach(&self, map: &Mapping, offset: u64, at: usize, bytes: usize) -> io::Result<()> {
+        if !self.device && self.file.metadata()?.len() < offset + (at + bytes) as u64 {
+            return Err(gone());
+        }
+        map.reach(at, bytes)
     }
 
     /// Processes but this one that have it open, as far as /proc says so to this user.

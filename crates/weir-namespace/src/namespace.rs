@@ -114,6 +114,7 @@ impl Namespace {
     /// # Errors
     /// [`NamespaceError::Stale`] if it is not.
     pub fn check(&self) -> Result<()> {
+        self.inner.reach()?;
         if self
             .inner
             .is_unchanged(self.checked.load(Ordering::Acquire))
@@ -200,19 +201,12 @@ impl Namespace {
             });
         }
         self.check()?;
-        // A file that was cut off has no pages there, and a flush of a line would end the process.
-        let medium = &self.inner.medium;
-        let cut = !medium.device
-            && medium
-                .file
-                .metadata()
-                .is_ok_and(|m| m.len() < self.offset + end);
-        if cut {
-            return Err(self.gone(at)(std::io::Error::from_raw_os_error(
-                libc::EFAULT,
-            )));
-        }
-        Ok(self.window.skip + at as usize)
+        let start = self.window.skip + at as usize;
+        // A flush of a line that is gone would end the process.
+        let (window, from) = (&self.window, self.offset - self.window.skip as u64);
+        let reached = (self.inner.medium).reach(&window.map, from, start, bytes);
+        reached.map_err(self.gone(at))?;
+        Ok(start)
     }
 
     fn gone(&self, at: u64) -> impl FnOnce(std::io::Error) -> NamespaceError {

@@ -69,7 +69,7 @@ impl Inner {
             let Some(entry) = table.of(*id).filter(mine) else {
                 continue;
             };
-            let window = self.window(entry.offset, entry.size, true)?;
+            let window = self.reached(entry.offset, entry.size, true)?;
             window.map.zero(window.skip, entry.size as usize);
             self.sync_window(&window)?;
             self.update(|table| {
@@ -84,7 +84,7 @@ impl Inner {
 
     pub fn not_zero(&self, table: &Table) -> Result<Option<u64>> {
         for (offset, bytes) in table.free(&self.header) {
-            let window = self.window(offset, bytes, false)?;
+            let window = self.reached(offset, bytes, false)?;
             if let Some(at) = window.map.not_zero(window.skip, bytes as usize) {
                 return Ok(Some(offset + (at - window.skip) as u64));
             }
@@ -96,6 +96,15 @@ impl Inner {
         table
             .holders
             .retain(|holder| self.is_alive(&holder.process));
+    }
+
+    /// A window of which every page is there, so that it can be scrubbed, searched or copied.
+    pub fn reached(&self, offset: u64, size: u64, write: bool) -> Result<Window> {
+        let window = self.window(offset, size, write)?;
+        let from = offset - window.skip as u64;
+        let reached = (self.medium).reach(&window.map, from, window.skip, size as usize);
+        reached.map_err(|source| self.lost(source))?;
+        Ok(window)
     }
 
     pub fn window(&self, offset: u64, size: u64, write: bool) -> Result<Window> {

@@ -89,8 +89,8 @@ impl Pool {
             (Some(from), Some(to)) => (from.clone(), to.clone()),
             _ => return Err(inner.missing(name)),
         };
-        let source = inner.window(from.offset, from.size, false)?;
-        let target = inner.window(to.offset, to.size, true)?;
+        let source = inner.reached(from.offset, from.size, false)?;
+        let target = inner.reached(to.offset, to.size, true)?;
         copy(&source, &target, from.size as usize);
         inner.sync_window(&target)?;
         drop((source, target));

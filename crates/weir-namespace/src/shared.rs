@@ -47,8 +47,22 @@ impl Inner {
         self.newest().map(|(table, _)| table)
     }
 
+    /// Whether the header, the lines of hosts and the table can be accessed: without them a device or file is no pool.
+    pub fn reach(&self) -> Result<()> {
+        let reached = (self.medium).reach(&self.map, 0, 0, self.header.metadata());
+        reached.map_err(|source| self.lost(source))
+    }
+
+    pub fn lost(&self, source: std::io::Error) -> NamespaceError {
+        NamespaceError::Lost {
+            path: self.medium.path.clone(),
+            source,
+        }
+    }
+
     /// The valid copy of the table with the highest sequence number, and which one that is.
     fn newest(&self) -> Result<(Table, usize)> {
+        self.reach()?;
         let damaged = |why: String| NamespaceError::Damaged {
             path: self.medium.path.clone(),
             why,
@@ -101,6 +115,7 @@ impl Inner {
         // A panic in a change has changed nothing that is shared.
         let _changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         let _host = HostLock::of(&self.medium, self.options.boot.is_some())?;
+        self.reach()?;
         self.check_boot()?;
         let mut bakery = Bakery::enter(
             &self.map,
@@ -132,6 +147,7 @@ impl Inner {
     /// Writes the table as one of this host's copies, which is not `newest`: that one counts until the checksum of the
     /// new one is there. Returns which one that is.
     fn commit(&self, table: &mut Table, newest: usize, bakery: &Bakery) -> Result<usize> {
+        self.reach()?;
         table.sequence += 1;
         let bytes = self.header.encode_table(table);
         let own = 2 * usize::from(self.me.host);
@@ -163,6 +179,9 @@ impl Inner {
     }
 
     pub fn hosts(&self) -> Vec<HostSeen> {
+        if self.reach().is_err() {
+            return Vec::new();
+        }
         let now = identity::wall_ms();
         let seen = |place: usize| {
             let lines = HostLines::of(place);
@@ -188,6 +207,7 @@ impl Inner {
     }
 
     pub fn place_of(&self, name: &str) -> Result<u16> {
+        self.reach()?;
         let hosts = self.hosts();
         let place = hosts.iter().find(|host| host.name == name);
         place.map(|host| host.place).ok_or_else(|| {
@@ -259,6 +279,9 @@ impl Inner {
 
     /// A sign of life of this host.
     pub fn beat(&self) {
+        if self.reach().is_err() {
+            return;
+        }
         let lines = HostLines::of(self.me.host.into());
         self.map.publish(lines.beat(), identity::wall_ms());
     }

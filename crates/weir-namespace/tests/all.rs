@@ -7,3 +7,4 @@ mod heap;
 mod hosts;
 mod kill;
 mod laws;
+mod lost;

@@ -10,6 +10,7 @@ mod clocks;
 mod complexes;
 mod controls;
 mod directory;
+mod gone;
 mod hosts;
 mod interference;
 mod llc_sharing;

@@ -28,6 +28,8 @@ keys! {
         capacity: required Bytes = "capacity", "128 GiB", 67108864 to 1125899906842624.0;
         /// Bytes in a row that one of several interleaved devices (`@interleaved`) keeps.
         interleave: defaulted Bytes = "interleave", "256 B", 256 to 16384, when Interleaved;
+        /// When it disappears from its hosts, by the time of a run.
+        fails_at: optional Nanos = "fails_at", "50 us", 0 to 1000000000000.0;
         /// Measured with one tenant on an otherwise idle machine.
         measured: group DeviceMeasured;
         /// Rare long delays, where they are known.

@@ -317,6 +317,8 @@ keys! {
         rate: defaulted GigaTransfers = "switch.rate", "32 GT/s", 8.0 to 32.0, when Switch;
         /// Share of that link's slots that carry something when it is busy.
         efficiency: defaulted f64 = "switch.efficiency", "0.95", 0.3 to 1.0, when Switch;
+        /// When it disappears with all devices behind it, by the time of a run.
+        fails_at: optional Nanos = "switch.fails_at", "50 us", 0 to 1000000000000.0, when Switch;
     }
 }
 

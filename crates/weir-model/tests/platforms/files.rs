@@ -73,8 +73,13 @@ fn every_value_has_a_source_or_a_range_and_a_reason() {
 fn every_key_of_the_reference_is_shown_and_every_shown_key_is_in_the_reference() {
     let mut library = Library::builtin();
     // Keys that no file has, since they are for expressions.
-    let changed = library.change("micro23-snc4,uncore.clock=2 GHz,uncore.cluster_tiers=4");
-    assert!(changed.is_ok());
+    for changed in [
+        "micro23-snc4,uncore.clock=2 GHz,uncore.cluster_tiers=4",
+        "emr2s,switch.fails_at=50 us",
+        "cxl-a,fails_at=50 us",
+    ] {
+        assert!(library.change(changed).is_ok(), "{changed}");
+    }
     for kind in [FileKind::Host, FileKind::Device, FileKind::Storage] {
         let keys = kind.keys();
         let known: BTreeSet<&str> = keys.iter().map(|key| key.path).collect();

@@ -16,5 +16,6 @@ pub use channel::ChannelConfig;
 pub use far::{FarGaps, FarLimit};
 pub use link::{Link, LinkConfig, Peers};
 pub use tier::{
-    DeviceConfig, Resumed, Sent, Shared, Sharing, TailConfig, Tier, TierConfig, TierCounts, Written,
+    DeviceConfig, NEVER, Resumed, Sent, Shared, Sharing, TailConfig, Tier, TierConfig, TierCounts,
+    Written,
 };

@@ -16,6 +16,9 @@ use crate::clock::Ps;
 use crate::divide::Divisor;
 use crate::rng;
 
+/// Later than any time of a run.
+pub const NEVER: Ps = Ps::MAX;
+
 /// Constants of a tier.
 #[derive(Debug, Clone)]
 pub struct TierConfig {
@@ -40,6 +43,8 @@ pub struct TierConfig {
     pub stripe: u64,
     /// How hosts share it; `None` if it is one host's.
     pub sharing: Option<Sharing>,
+    /// When its devices disappear; [`NEVER`] as a rule.
+    pub fails_at: Ps,
     /// Channels, all equal; for several devices, those of one device.
     pub channels: u32,
     /// Constants of one channel.
@@ -403,9 +408,25 @@ impl Tier {
         self.bring_home(line, data, shared)
     }
 
+    /// Whether its devices are gone at this time. What is asked of them then, the root port answers: reads with poison, and
+    /// writes as if they were done (CXL 3.1, section 12.3, isolation of CXL.mem).
+    #[inline(always)]
+    pub fn is_gone(&self, at: Ps) -> bool {
+        at >= self.config.fails_at
+    }
+
     /// Reads a line of a device for a request that has a credit and is at its link. `None` if it waits for a medium.
     #[inline(always)]
     fn read_device(&mut self, ticket: Ticket, line: u64, sent: Ps) -> Option<Ps> {
+        if self.is_gone(sent) {
+            return Some(
+                sent + if self.has_hops {
+                    0
+                } else {
+                    self.config.way_back
+                },
+            );
+        }
         let (way, at) = self.ask_device(line, sent);
         if self.devices[way].backing.is_some() && !self.is_here(way, ticket, line, sent, at) {
             return None;
@@ -512,6 +533,9 @@ impl Tier {
 
     /// Sends a line over the link of its device.
     fn send_to_device(&mut self, way: usize, line: u64, at: Ps) -> Ps {
+        if self.is_gone(at) {
+            return at;
+        }
         let head = self.head_of(line);
         let arrives = self.devices[way].send_line(head, at);
         self.counts[head].device_time += arrives - at;
@@ -562,6 +586,9 @@ impl Tier {
         now: Ps,
         shared: &mut Shared,
     ) -> Option<Ps> {
+        if self.is_gone(now) {
+            return Some(self.completed(line, now, shared));
+        }
         let (way, number, within) = self.locate(line);
         let head = self.head_of(line);
         let d = &mut self.devices[way];

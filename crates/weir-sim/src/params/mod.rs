@@ -20,7 +20,7 @@ pub use sockets::SocketParams;
 pub use storage::{DriveParams, IoParams};
 
 use crate::clock::{Ps, ps};
-use crate::memory::{BackingConfig, LinkConfig, Sharing, TierConfig};
+use crate::memory::{BackingConfig, LinkConfig, NEVER, Sharing, TierConfig};
 
 /// Why a platform cannot be simulated.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -315,6 +315,11 @@ impl Params {
         let backed = (self.tiers.iter()).filter_map(|t| t.config.device.as_ref()?.backing.as_ref());
         let miss = |b: &BackingConfig| b.firmware + b.flash.read + b.flash.cross;
         backed.map(miss).max()
+    }
+
+    /// Whether a device disappears while it runs.
+    pub fn fails(&self) -> bool {
+        self.tiers.iter().any(|t| t.config.fails_at < NEVER)
     }
 
     /// Derives the constants of a platform.

@@ -9,7 +9,7 @@ use super::backing::backing;
 use super::{SimError, TierClass, TierParams, left_over};
 use crate::clock::{Ps, nanos, ps};
 use crate::memory::{
-    BankTiming, ChannelConfig, DeviceConfig, FarGaps, LinkConfig, TailConfig, TierConfig,
+    BankTiming, ChannelConfig, DeviceConfig, FarGaps, LinkConfig, NEVER, TailConfig, TierConfig,
 };
 
 /// Bytes of a slot.
@@ -95,6 +95,7 @@ impl Path {
                 ways: 1,
                 stripe: 1,
                 sharing: None,
+                fails_at: NEVER,
                 channels,
                 channel,
             },
@@ -197,6 +198,9 @@ impl Path {
         } else {
             (None, Nanos(0.0))
         };
+        let behind = upstream.and(host.switch.fails_at.as_ref());
+        let fails = [d.fails_at.as_ref(), behind].into_iter().flatten();
+        let fails_at = fails.map(|at| ps(**at)).min().unwrap_or(NEVER);
         Ok(TierParams {
             class: TierClass::Cxl,
             slices: self.slices,
@@ -225,6 +229,7 @@ impl Path {
                 ways: attached.ways,
                 stripe: d.interleave.lines(),
                 sharing: None,
+                fails_at,
                 channels,
                 channel,
             },

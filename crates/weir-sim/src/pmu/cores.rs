@@ -70,6 +70,8 @@ pub struct CoreCounts {
     l2_hits: u64,
     /// Lines that came with poison.
     pub poisoned: u64,
+    /// Lines that were written to a device that is gone.
+    pub lost: u64,
 }
 
 impl CoreCounts {
@@ -159,6 +161,7 @@ impl CoreCounts {
         self.l1_hits += other.l1_hits;
         self.l2_hits += other.l2_hits;
         self.poisoned += other.poisoned;
+        self.lost += other.lost;
     }
 
     /// The counters at `now` as hardware would show them, of `cores` cores together.
@@ -216,8 +219,11 @@ impl CoreCounts {
         for (counter, count) in counts {
             set.set(counter, count);
         }
-        if p.longest_miss().is_some() {
+        if p.longest_miss().is_some() || p.fails() {
             set.set(C::MediumPoison, self.poisoned);
+        }
+        if p.fails() {
+            set.set(C::CxlLostWrites, self.lost);
         }
         set.set_unavailable(
             C::Instructions,

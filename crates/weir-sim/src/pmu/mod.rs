@@ -227,8 +227,13 @@ impl Pmu {
             of(Counter::MediumPrograms, |c| c.media.programs);
             of(Counter::MediumCopies, |c| c.media.copies);
             of(Counter::MediumErases, |c| c.media.erases);
-            let poisoned = cores.iter().map(|core| core.poisoned).sum();
-            put(Counter::MediumPoison, poisoned);
+        }
+        let of_cores = |of: fn(&CoreCounts) -> u64| cores.iter().map(of).sum();
+        if p.longest_miss().is_some() || p.fails() {
+            put(Counter::MediumPoison, of_cores(|core| core.poisoned));
+        }
+        if p.fails() {
+            put(Counter::CxlLostWrites, of_cores(|core| core.lost));
         }
         if p.hosts > 1 {
             let mut of = |counter, part| put(counter, sum(TierClass::Cxl, part));

@@ -460,6 +460,9 @@ impl Uncore {
             };
             if memory.has_credits() {
                 request.credit = Credit::Read;
+                if memory.is_gone(data) {
+                    self.pmu.cores[request.thread as usize].poisoned += 1;
+                }
                 if memory.has_hops() {
                     request.stage = Stage::Returns;
                 }

@@ -13,7 +13,10 @@ impl Uncore {
     pub(super) fn with_credit(&mut self, id: RequestId, data: Ps) {
         let request = &mut self.pool[id];
         request.credit = Credit::Read;
-        let tier = request.tier;
+        let (tier, thread) = (request.tier, request.thread);
+        if self.memory(tier).is_gone(data) {
+            self.pmu.cores[usize::from(thread)].poisoned += 1;
+        }
         if self.memory(tier).has_hops() {
             self.pool[id].stage = Stage::Returns;
         } else if !self.is_whole {
@@ -108,9 +111,20 @@ impl Uncore {
         let (tier, line) = (request.tier, request.line);
         let (memory, links) = self.behind(tier);
         if let Some(done) = memory.arrive(id, line, now, links) {
-            self.written(id, done);
+            self.came(id, now, done);
         }
         self.plan_refills(tier);
+    }
+
+    /// A written line is in the buffer of its device at `now`, or is lost if the device is gone; the home agent knows so at
+    /// `done`.
+    #[inline]
+    fn came(&mut self, id: RequestId, now: Ps, done: Ps) {
+        let Request { tier, thread, .. } = self.pool[id];
+        if self.memory(tier).is_gone(now) {
+            self.pmu.cores[usize::from(thread)].lost += 1;
+        }
+        self.written(id, done);
     }
 
     /// The home agent knows at `done` that the line of a request is safe.
@@ -182,7 +196,7 @@ impl Uncore {
             let Some((id, done)) = memory.refill(index as u32, now, links) else {
                 break;
             };
-            self.written(id, done);
+            self.came(id, now, done);
         }
         self.plan_refills(tier);
     }
@@ -194,11 +208,13 @@ impl Uncore {
         for resumed in memory.media(event, now, links) {
             match resumed {
                 Resumed::Data { ticket, at, poison } => {
-                    let thread = self.pool[ticket].thread;
+                    let Request { tier, thread, .. } = self.pool[ticket];
+                    // What a device that is gone would have answered is counted with the rest.
+                    let poison = poison && !self.memory(tier).is_gone(at);
                     self.pmu.cores[thread as usize].poisoned += u64::from(poison);
                     self.with_credit(ticket, at);
                 }
-                Resumed::Written(id, done) => self.written(id, done),
+                Resumed::Written(id, done) => self.came(id, now, done),
             }
         }
         self.plan_refills(tier);

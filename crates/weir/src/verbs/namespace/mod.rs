@@ -28,6 +28,8 @@ const BLOCK: usize = 1 << 20;
 impl From<NamespaceError> for Failure {
     fn from(error: NamespaceError) -> Self {
         use NamespaceError as E;
+        // The message has its source already.
+        let text = error.to_string();
         match error {
             E::Full { .. }
             | E::Quota { .. }
@@ -37,9 +39,10 @@ impl From<NamespaceError> for Failure {
             | E::Stale { .. }
             | E::Busy { .. }
             | E::LockLost { .. }
-            | E::Gone { .. } => Failure::Work(error.into()),
-            E::Io { what, .. } if what != "open" => Failure::Work(error.into()),
-            _ => Failure::Request(error.into()),
+            | E::Gone { .. }
+            | E::Lost { .. } => Failure::work(text),
+            E::Io { what, .. } if what != "open" => Failure::work(text),
+            _ => Failure::request(text),
         }
     }
 }
