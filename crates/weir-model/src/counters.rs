@@ -193,6 +193,8 @@ counters! {
     /// Lines that came with poison, since the medium could not read their page. A processor raises a machine check
     /// when a program uses one, and Linux sends it SIGBUS.
     MediumPoison = "cxl_medium_poison",
+    /// Pages that a worn-out medium could not program: their newest lines are lost.
+    MediumLost = "cxl_medium_lost",
     /// Lines that CXL devices read from their DRAM or cache for all hosts that share them, where there are several.
     CxlDeviceReads = "cxl_device_reads",
     /// The same of lines that hosts wrote.

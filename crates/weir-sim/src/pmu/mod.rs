@@ -227,6 +227,7 @@ impl Pmu {
             of(Counter::MediumPrograms, |c| c.media.programs);
             of(Counter::MediumCopies, |c| c.media.copies);
             of(Counter::MediumErases, |c| c.media.erases);
+            of(Counter::MediumLost, |c| c.media.lost);
             let poisoned = cores.iter().map(|core| core.poisoned).sum();
             put(Counter::MediumPoison, poisoned);
         }
