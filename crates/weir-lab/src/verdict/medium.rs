@@ -70,3 +70,54 @@ pub(super) fn use_of_media(points: &[Point], topology: &Topology) -> Vec<Verdict
     };
     by_tier.into_iter().map(verdict).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_model::topology::{Tier, TierKind};
+    use weir_model::units::Bytes;
+
+    use super::*;
+
+    fn used(programs_per_s: f64) -> MediumUse {
+        MediumUse {
+            hit_share: 1.0,
+            reads: 0,
+            programs: 1,
+            programs_per_s,
+            erases: 0,
+            write_amplification: None,
+            poisoned: 0,
+            lost: 0,
+        }
+    }
+
+    fn with(left: &[Option<u64>]) -> Topology {
+        let tier = |(n, &programs_left): (usize, &Option<u64>)| Tier {
+            name: TierName::cxl(n),
+            kind: TierKind::Cxl,
+            node: None,
+            capacity: Bytes::gib(1),
+            description: String::new(),
+            limits: None,
+            programs_left,
+        };
+        Topology {
+            tiers: left.iter().enumerate().map(tier).collect(),
+            ..Topology::default()
+        }
+    }
+
+    #[test]
+    fn a_medium_lasts_as_long_as_its_programs_at_the_highest_rate() {
+        let uses = [used(500.0), used(1_000.0)];
+        let uses: Vec<&MediumUse> = uses.iter().collect();
+        let years = |left: &[Option<u64>]| years_left(&uses, &with(left));
+        let two = (2_000.0 * SECONDS_OF_YEAR) as u64;
+        assert_eq!(years(&[None, Some(two)]).as_deref(), Some("2.0 years"));
+        assert_eq!(years(&[Some(two / 365)]).as_deref(), Some("2.0 days"));
+        // Counters do not tell two devices apart.
+        assert_eq!(years(&[Some(two), Some(two)]), None);
+        assert_eq!(years(&[None]), None);
+        assert_eq!(years_left(&[&used(0.0)], &with(&[Some(two)])), None);
+    }
+}
