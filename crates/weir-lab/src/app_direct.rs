@@ -18,7 +18,7 @@ pub struct AppDirect {
     pub kernels: Vec<KernelRow>,
     /// The file.
     pub path: String,
-    /// How it is mapped: a DAX device, MAP_SYNC, or a shared mapping without MAP_SYNC.
+    /// How it is mapped: a DAX device (of volatile memory), MAP_SYNC, or a shared mapping without MAP_SYNC.
     pub mapping: String,
     /// Whether a line that was written back is durable without a system call.
     pub is_durable: bool,

@@ -6,7 +6,7 @@ use weir_model::document::{Beside, MediumUse, Point, Record};
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::Goal;
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::GbPerSec;
+use weir_model::units::{GbPerSec, Nanos};
 
 use crate::statistics::Estimate;
 use crate::studies::movement::Method;
@@ -40,7 +40,8 @@ pub fn figure(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
     point.samples = estimate.samples;
     point.repetitions = (record.repetitions.len() as u32).max(1);
     point.steadiness = steadiness::judge(record);
-    point.medium = MediumUse::of(&record.counters);
+    let window: f64 = record.samples.iter().map(|(length, _)| length.get()).sum();
+    point.medium = MediumUse::of(&record.counters, Nanos(window));
     if let (Some(beside), Some(drawn)) = (
         &mut point.beside,
         Estimate::of(record.beside.iter().copied()),

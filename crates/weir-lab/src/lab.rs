@@ -537,7 +537,7 @@ fn needed(op: Op) -> Option<Feature> {
         Op::Dsa => Some(Feature::Dsa),
         Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite => Some(Feature::Storage),
         Op::StClwb => Some(Feature::Clwb),
-        Op::Ld | Op::NtLd | Op::St | Op::NtSt | Op::Cas => None,
+        Op::Ld | Op::NtLd | Op::UcLd | Op::St | Op::NtSt | Op::Cas => None,
     }
 }
 

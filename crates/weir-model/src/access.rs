@@ -20,6 +20,9 @@ pub enum Op {
     /// Load with the hint that the line will not be used again (`movntdqa`, `ldnp`). In ordinary (write-back)
     /// memory processors are free to ignore it (Intel SDM volume 2, MOVNTDQA), and then it is a load.
     NtLd,
+    /// Load of a mapping that no cache keeps, such as a BAR of a PCIe device: a core has one on its way, in the order of the
+    /// program (Intel SDM volume 3, strong uncacheable memory).
+    UcLd,
     /// Temporal store: reads the line for ownership, writes it back later.
     St,
     /// Temporal store followed by `clwb`: the line is written back at once.
@@ -53,7 +56,7 @@ impl Op {
     pub const ALL: [Op; 6] = [Op::Ld, Op::St, Op::StClwb, Op::NtSt, Op::Movdir64b, Op::Cas];
 
     /// Everything else that touches memory: by name only.
-    pub const BY_NAME: [Op; 2] = [Op::NtLd, Op::Dsa];
+    pub const BY_NAME: [Op; 3] = [Op::NtLd, Op::UcLd, Op::Dsa];
 
     /// Every request to a storage device.
     pub const STORAGE: [Op; 4] = [Op::RandRead, Op::RandWrite, Op::SeqRead, Op::SeqWrite];
@@ -63,6 +66,7 @@ impl Op {
         match self {
             Op::Ld => "ld",
             Op::NtLd => "nt_ld",
+            Op::UcLd => "uc_ld",
             Op::St => "st",
             Op::StClwb => "st_clwb",
             Op::NtSt => "nt_st",
@@ -78,7 +82,7 @@ impl Op {
 
     /// Whether it reads a line and writes none.
     pub const fn is_load(self) -> bool {
-        matches!(self, Op::Ld | Op::NtLd)
+        matches!(self, Op::Ld | Op::NtLd | Op::UcLd)
     }
 
     /// What a processor that ignores the hint of a non-temporal load executes.
@@ -124,7 +128,7 @@ impl fmt::Display for Op {
 /// A name that is no instruction.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "no instruction is called `{0}`; known are ld, nt_ld, st, st_clwb, nt_st, movdir64b, cas and dsa, and for \
+    "no instruction is called `{0}`; known are ld, nt_ld, uc_ld, st, st_clwb, nt_st, movdir64b, cas and dsa, and for \
      storage randread, randwrite, seqread and seqwrite"
 )]
 pub struct UnknownOp(pub String);

@@ -195,6 +195,8 @@ counters! {
     MediumPoison = "cxl_medium_poison",
     /// Lines that were written to a CXL device that is gone, and are lost.
     CxlLostWrites = "cxl_lost_writes",
+    /// Pages that a worn-out medium could not program: their newest lines are lost.
+    MediumLost = "cxl_medium_lost",
     /// Lines that CXL devices read from their DRAM or cache for all hosts that share them, where there are several.
     CxlDeviceReads = "cxl_device_reads",
     /// The same of lines that hosts wrote.

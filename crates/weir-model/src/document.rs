@@ -217,6 +217,9 @@ pub struct MediumUse {
     pub reads: u64,
     /// Pages that it programmed, for both.
     pub programs: u64,
+    /// The same in a second.
+    #[serde(default)]
+    pub programs_per_s: f64,
     /// Blocks that it erased.
     pub erases: u64,
     /// Pages programmed for each that tenants wrote, which garbage collection makes more than one; absent if they wrote
@@ -226,6 +229,9 @@ pub struct MediumUse {
     /// Lines that came with poison, since the medium could not read their page.
     #[serde(default, skip_serializing_if = "is_none_of")]
     pub poisoned: u64,
+    /// Pages whose newest lines are lost, since the medium is worn out and could not program them.
+    #[serde(default, skip_serializing_if = "is_none_of")]
+    pub lost: u64,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // The signature is serde's.
@@ -234,8 +240,8 @@ fn is_none_of(count: &u64) -> bool {
 }
 
 impl MediumUse {
-    /// What counters say of it; `None` where there is no such device, or no line came to it.
-    pub fn of(counters: &CounterSet) -> Option<Self> {
+    /// What counters of so long say of it; `None` where there is no such device, or no line came to it.
+    pub fn of(counters: &CounterSet, window: Nanos) -> Option<Self> {
         let get = |counter| counters.get(counter).ok();
         let (hits, misses) = (get(Counter::MediumHits)?, get(Counter::MediumMisses)?);
         let (programs, copies) = (get(Counter::MediumPrograms)?, get(Counter::MediumCopies)?);
@@ -244,6 +250,11 @@ impl MediumUse {
             hit_share: hits as f64 / (hits + misses) as f64,
             reads: get(Counter::MediumReads).unwrap_or(0),
             programs,
+            programs_per_s: match window.get() > 0.0 {
+                true => programs as f64 / window.get() * 1e9,
+                false => 0.0,
+            },
+            lost: get(Counter::MediumLost).unwrap_or(0),
             erases: get(Counter::MediumErases).unwrap_or(0),
             poisoned: get(Counter::MediumPoison).unwrap_or(0),
             write_amplification: (written > 0).then(|| programs as f64 / written as f64),

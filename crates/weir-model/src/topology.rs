@@ -144,6 +144,9 @@ pub struct Tier {
     /// What physics allows for each direction, where it is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<Limits>,
+    /// Pages that its medium can still program before its blocks are worn out, where they wear.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub programs_left: Option<u64>,
 }
 
 /// Upper bounds that no measurement can beat.

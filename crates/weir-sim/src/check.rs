@@ -295,8 +295,8 @@ fn check_reads(stream: &Stream, reads: &Reads) -> Result<(), String> {
             "times single accesses ({}); other accesses cannot be combined with them",
             stream.pattern.name()
         )
-    } else if stream.op == Op::Cas {
-        "mixes loads with atomics, which overlap with no other access".into()
+    } else if matches!(stream.op, Op::Cas | Op::UcLd) {
+        "mixes loads with atomics or uncached loads, which overlap with no other access".into()
     } else {
         return Ok(());
     };
@@ -347,8 +347,9 @@ pub fn instructions(tenants: &[Tenant], capabilities: &[Capability]) -> Result<(
 /// atomics.
 fn timed(op: Op, pattern: Pattern) -> bool {
     match pattern {
-        Pattern::Chase { .. } => op == Op::Ld,
-        Pattern::FlushedLine | Pattern::FlushedBurst { .. } => !matches!(op, Op::Cas | Op::Dsa),
+        Pattern::Chase { .. } => op.is_load(),
+        Pattern::FlushedLine => !matches!(op, Op::Cas | Op::Dsa),
+        Pattern::FlushedBurst { .. } => !matches!(op, Op::Cas | Op::Dsa | Op::UcLd),
         Pattern::SharedLine => matches!(op, Op::Cas | Op::St),
         _ => false,
     }

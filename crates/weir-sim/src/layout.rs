@@ -358,7 +358,9 @@ fn thread(
     params: &Params,
 ) -> Thread {
     let pause = ps(stream.pause);
-    let rounds = !stream.pattern.is_timed() && stream.op != Op::Dsa;
+    // One after the other, as accesses that are timed.
+    let single = stream.pattern.is_timed() || stream.op == Op::UcLd;
+    let rounds = !single && stream.op != Op::Dsa;
     let mut sources = sources;
     let offload = match stream.pattern {
         Pattern::Descriptors {
@@ -393,7 +395,7 @@ fn thread(
         None if burst.is_some() => Style::Burst,
         None if stream.pattern == Pattern::SharedLine => Style::Shared,
         None if offload.is_some() => Style::Offload,
-        None if stream.pattern.is_timed() => Style::Timed,
+        None if single => Style::Timed,
         None => Style::Stream,
     };
     let first = match &program {
@@ -457,7 +459,7 @@ fn tier_index(name: &TierName, topology: &Topology) -> Result<usize, MachineErro
 /// The requests to the uncore by demand, by the L1 prefetcher and by the L2 prefetcher for an instruction.
 fn kinds(op: Op) -> [Kind; 3] {
     match op {
-        Op::Ld => Kind::LOADS,
+        Op::Ld | Op::UcLd => Kind::LOADS,
         Op::St | Op::StClwb | Op::Cas => Kind::STORES,
         // The access is posted; a device decides itself what it requests.
         _ => [Kind::Wcilf; 3],
@@ -467,7 +469,7 @@ fn kinds(op: Op) -> [Kind; 3] {
 /// Threads whose lines cannot survive in L2 need no tags.
 fn private(stream: &Stream, params: &Params) -> Private {
     let config = params.core.private;
-    let passes_by = stream.op.is_posted() && stream.reads.is_none();
+    let passes_by = stream.op == Op::UcLd || stream.op.is_posted() && stream.reads.is_none();
     if stream.working_set.lines() > 4 * config.l2.0 || passes_by {
         Private::Streaming { delay: config.l2.0 }
     } else {
@@ -494,8 +496,8 @@ pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
             gap: 0,
         };
     }
-    if pattern.is_timed() || op == Op::Cas {
-        // Dependent, fenced, or locked accesses: one at a time. A write-back may overlap it.
+    if pattern.is_timed() || matches!(op, Op::Cas | Op::UcLd) {
+        // Dependent, fenced, locked, or uncached accesses: one at a time. A write-back may overlap it.
         return Limits {
             outstanding: 2,
             window: 1,

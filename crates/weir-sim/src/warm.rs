@@ -1,6 +1,6 @@
 //! The state of the caches after a program has run for a while.
 
-use weir_model::access::Pattern;
+use weir_model::access::{Op, Pattern};
 
 use crate::core::{Private, Thread};
 use crate::line::Place;
@@ -26,6 +26,7 @@ pub fn last_level(threads: &[Thread], params: &Params) -> Option<LastLevel> {
         // A formula gives the share of a program's lines that are in the cache.
         .filter(|t| t.ooo.is_none())
         .any(|t| match t.pattern {
+            _ if t.op == Op::UcLd => false,
             // Reads and writes of a device leave nothing there.
             Pattern::FlushedLine
             | Pattern::FlushedBurst { .. }

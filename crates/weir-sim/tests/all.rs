@@ -28,6 +28,7 @@ mod sockets;
 mod storage;
 mod tail;
 mod tenants;
+mod uncached;
 mod uses;
 
 /// A file that is not named above would not run.

@@ -255,6 +255,58 @@ fn poison_comes_to_the_tenant_that_reads_a_page_that_fails_and_to_no_other() {
 }
 
 #[test]
+fn a_worn_out_medium_keeps_what_it_has_and_what_it_loses_comes_with_poison() {
+    let stored = |worn: f64| {
+        let cached = with("cxl-ssd-znand", |b| {
+            b.cache.value = Bytes::mib(4);
+            b.worn.value = worn;
+        });
+        let mut stores = random(Op::St, "cxl0", 0..2);
+        stores.name = "stores".into();
+        let loads = random(Op::Ld, "cxl0", 2..4);
+        run(&bed_of(&cached), &[stores, loads], 1_000.0, 20_000.0, 1)
+    };
+    let of = |seen: &Measured, tenant: usize| {
+        seen.0.tenants[tenant]
+            .counters
+            .get(Counter::MediumPoison)
+            .unwrap()
+    };
+    let [new, half, worn_out] = [0.0, 0.5, 1.5].map(stored);
+    // Nothing of a run of milliseconds is felt while blocks last.
+    assert_eq!(
+        new.count(Counter::MediumLost) + half.count(Counter::MediumLost),
+        0.0
+    );
+    assert_eq!(of(&half, 0), 0);
+    assert!(half.count(Counter::MediumPrograms) > 1_000.0);
+    assert!(worn_out.count(Counter::MediumLost) > 1_000.0);
+    assert_eq!(worn_out.count(Counter::MediumPrograms), 0.0);
+    // A store reads its line first. The other tenant's pages are whole.
+    assert!(of(&worn_out, 0) > 0);
+    assert_eq!(of(&worn_out, 1), 0);
+}
+
+#[test]
+fn fewer_spare_blocks_are_left_of_a_worn_medium_and_more_pages_are_copied() {
+    let copied = |worn: f64| {
+        let cached = with("cxl-ssd-znand", |b| {
+            b.cache.value = Bytes::mib(4);
+            b.dies.value = 16;
+            b.spare.value = 0.28;
+            b.endurance_spread.value = 0.3;
+            b.worn.value = worn;
+        });
+        let stores = random(Op::St, "cxl0", 0..4);
+        let seen = run(&bed_of(&cached), &[stores], 5_000.0, 60_000.0, 1);
+        seen.count(Counter::MediumPrograms)
+            / (seen.count(Counter::MediumPrograms) - seen.count(Counter::MediumCopies))
+    };
+    let [half, most] = [0.5, 0.75].map(copied);
+    assert!(most > half * 1.1, "{half}, {most}");
+}
+
+#[test]
 fn equal_seeds_give_equal_results() {
     let bed = bed("emr2s+cxl-ssd-tlc");
     let tenants = [stream(Op::Ld, "dram", 0..8), random(Op::St, "cxl0", 8..16)];

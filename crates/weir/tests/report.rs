@@ -19,6 +19,7 @@ fn tier(name: TierName, kind: TierKind) -> Tier {
         capacity: Bytes::gib(64),
         description: "2 x DDR5-4800".into(),
         limits: None,
+        programs_left: None,
     }
 }
 

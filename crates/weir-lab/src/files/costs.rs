@@ -16,6 +16,8 @@ pub struct Costs {
     pub enter: Nanos,
     /// What ext4-DAX adds to a write.
     pub ext4_dax: Nanos,
+    /// What it adds to one that has no blocks yet.
+    pub ext4_dax_new: Nanos,
     /// What NOVA adds to a write.
     pub nova: Nanos,
     /// What NOVA adds for each page that is written.
@@ -44,6 +46,12 @@ pub struct Costs {
     pub shootdown: Nanos,
     /// The first store into an attached page, without its copy.
     pub fault: Nanos,
+    /// Bytes that tar reads and writes at once.
+    pub record: Bytes,
+    /// What tar takes whatever it archives.
+    pub start: Nanos,
+    /// What tar itself takes for a record.
+    pub of_record: Nanos,
 }
 
 impl Costs {
@@ -66,10 +74,11 @@ impl Costs {
 
 fn read(root: &Table<'_>) -> Option<Costs> {
     root.expect_kind("file-costs", "a file of costs")?;
-    let [call, cache, attach] = ["call", "cache", "attach"].map(|key| root.section(key));
+    let [call, cache, attach, tar] =
+        ["call", "cache", "attach", "tar"].map(|key| root.section(key));
     let time = |of: &Table<'_>, key| value(of, key, "100 ns", Nanos(0.0)..=Nanos(1e9));
     let costs = (
-        ["enter", "ext4_dax", "nova", "nova_page"].map(|key| time(&call, key)),
+        ["enter", "ext4_dax", "ext4_dax_new", "nova", "nova_page"].map(|key| time(&call, key)),
         ["read", "write", "insert", "redirty", "period"].map(|key| time(&cache, key)),
         value(&cache, "held", "8 MiB", Bytes::kib(4)..=Bytes(1 << 50)),
         [
@@ -81,16 +90,21 @@ fn read(root: &Table<'_>) -> Option<Costs> {
             "fault",
         ]
         .map(|key| time(&attach, key)),
+        value(&tar, "record", "10 KiB", Bytes(512)..=Bytes::mib(64)),
+        ["start", "of_record"].map(|key| time(&tar, key)),
     );
-    for table in [&call, &cache, &attach, root] {
+    for table in [&call, &cache, &attach, &tar, root] {
         table.done("a file of costs");
     }
-    let ([enter, ext4_dax, nova, nova_page], [read, write, insert, redirty, period], held, attach) =
+    let ([enter, ext4_dax, ext4_dax_new, nova, nova_page], cache, held, attach, record, tar) =
         costs;
+    let [read, write, insert, redirty, period] = cache;
+    let [start, of_record] = tar;
     let [entry, count, invalidate, invalidate_all, shootdown, fault] = attach;
     Some(Costs {
         enter: enter?,
         ext4_dax: ext4_dax?,
+        ext4_dax_new: ext4_dax_new?,
         nova: nova?,
         nova_page: nova_page?,
         read: read?,
@@ -105,6 +119,9 @@ fn read(root: &Table<'_>) -> Option<Costs> {
         invalidate_all: invalidate_all?,
         shootdown: shootdown?,
         fault: fault?,
+        record: record?,
+        start: start?,
+        of_record: of_record?,
     })
 }
 

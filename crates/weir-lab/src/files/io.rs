@@ -92,6 +92,19 @@ pub struct Copies {
     pub flush: GbPerSec,
 }
 
+impl Copies {
+    /// What copies of a part of the bytes take.
+    pub fn part(&self, part: f64) -> Self {
+        Self {
+            cached: self.cached * part,
+            while_flushing: self.while_flushing * part,
+            to_medium: self.to_medium * part,
+            from_medium: self.from_medium * part,
+            ..*self
+        }
+    }
+}
+
 /// The times of one read or write, by what takes them. Their sum is that of the call.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Parts {

@@ -4,10 +4,12 @@
 //! buffers instead of copied. Here the copies are those of the machine: as many threads load from one tier and store
 //! into another as read or write files. What the kernel does for each call and page is data ([`costs`]).
 
+mod archive;
 pub mod costs;
 pub mod io;
 mod outcome;
 
+pub use archive::ArchiveRow;
 pub use outcome::{CopyRow, FileTimes, GainRow, IoRow};
 
 use serde::Serialize;
@@ -155,6 +157,9 @@ impl Study for Files {
                 from_medium: time(from_medium),
                 flush,
             };
+            if threads == 1 {
+                found.archives = archive::archives(&copies, self.size, &costs);
+            }
             for access in Access::ALL {
                 for system in System::ALL {
                     let same = system == System::Ext4Unflushed && access == Access::Read;

@@ -6,6 +6,7 @@ use serde_json::Value;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
+use super::archive::ArchiveRow;
 use super::io::{Access, Copies, Parts, State, System};
 use crate::study::{About, Outcome};
 use crate::view::{Axis, Only, Part, View, col};
@@ -24,6 +25,9 @@ pub struct FileTimes {
     pub ios: Vec<IoRow>,
     /// How many times as fast FLAC is as others.
     pub gains: Vec<GainRow>,
+    /// Archives of one file, as tar writes them; only where one thread is asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub archives: Vec<ArchiveRow>,
     /// The copies, as measured.
     pub copies: Vec<CopyRow>,
 }
@@ -109,6 +113,7 @@ impl FileTimes {
             cache,
             ios: Vec::new(),
             gains: Vec::new(),
+            archives: Vec::new(),
             copies: Vec::new(),
         }
     }
@@ -152,6 +157,20 @@ impl FileTimes {
             }),
             full_after_s: fills.then_some(seconds),
         });
+    }
+
+    /// How much less time FLAC's archives take than those of another file system, at most, in percent.
+    pub fn archived_sooner(&self, than: System, state: State) -> Option<f64> {
+        let time = |of: System, state: State, file: Bytes| {
+            let is =
+                |row: &&ArchiveRow| (row.system, row.state, row.file_bytes) == (of, state, file);
+            self.archives.iter().find(is).map(|row| row.total)
+        };
+        let files = self.archives.iter().map(|row| row.file_bytes);
+        let less = files.filter_map(|file| {
+            Some(100.0 * (1.0 - time(System::Flac, state, file)? / time(than, state, file)?))
+        });
+        less.reduce(f64::max)
     }
 
     /// The row of a system, warm or cold.
@@ -302,6 +321,15 @@ impl Outcome for FileTimes {
                 .map(col)
                 .to_vec(),
             ),
+            View::grid(
+                "archives",
+                "Archive of one file, as tar writes it: {state}",
+                "file_bytes",
+                &["system"],
+                "total",
+            )
+            .rows_are("file")
+            .each(&["state"]),
             View::table(
                 "ios",
                 "Writes that go on",

@@ -81,5 +81,6 @@ pub(super) fn tier(name: &TierName) -> Tier {
         capacity: Bytes(0),
         description: "from a file of another tool".into(),
         limits: None,
+        programs_left: None,
     }
 }

@@ -110,9 +110,15 @@ impl PointStudy for Latency {
             let at_once = (bursts.iter().filter(|&&lines| lines > 0))
                 .map(|&lines| Pattern::FlushedBurst { lines });
             for pattern in std::iter::once(Pattern::FlushedLine).chain(at_once) {
-                points.extend(ops.iter().map(|&op| point(op, pattern, flushed)));
+                // A core has no two uncached loads at once.
+                let fits = |op: &Op| *op != Op::UcLd || pattern == Pattern::FlushedLine;
+                let fitting = ops.iter().copied().filter(fits);
+                points.extend(fitting.map(|op| point(op, pattern, flushed)));
             }
-            if ops.contains(&Op::Ld) {
+            for op in [Op::Ld, Op::UcLd] {
+                if !ops.contains(&op) {
+                    continue;
+                }
                 let sizes = if self.sizes.is_empty() {
                     staircase(topology, tier, self.quick)
                 } else {
@@ -120,7 +126,7 @@ impl PointStudy for Latency {
                 };
                 for &locality in localities {
                     let pattern = Pattern::Chase { locality };
-                    points.extend(sizes.iter().map(|&size| point(Op::Ld, pattern, size)));
+                    points.extend(sizes.iter().map(|&size| point(op, pattern, size)));
                 }
             }
         }
@@ -133,8 +139,10 @@ impl PointStudy for Latency {
 
     fn case(point: &Point) -> Option<String> {
         Some(match (point.pattern.as_str(), point.batch) {
-            ("chase_tlb_friendly", _) => "tlb-friendly".into(),
-            ("chase_random", _) => "random".into(),
+            ("chase_tlb_friendly", _) if point.op == Op::Ld => "tlb-friendly".into(),
+            ("chase_tlb_friendly", _) => format!("{} tlb-friendly", point.op),
+            ("chase_random", _) if point.op == Op::Ld => "random".into(),
+            ("chase_random", _) => format!("{} random", point.op),
             (_, Some(lines)) => format!("{} x {lines}", point.op),
             _ => point.op.to_string(),
         })
@@ -228,7 +236,7 @@ fn staircase(topology: &Topology, tier: &Tier, quick: bool) -> Vec<Bytes> {
 /// A cache shows as a step if latency grows by at least this factor across its size.
 const STEP: f64 = 1.2;
 
-/// Mean latency by working set, smallest first.
+/// Mean latency by working set, smallest first, of loads that caches keep.
 fn chase<'p>(
     points: &'p [Point],
     tier: &TierName,
@@ -238,7 +246,7 @@ fn chase<'p>(
     let mut steps: Vec<(Bytes, f64, &Point)> = points
         .iter()
         .filter(|p| p.experiment == NAME)
-        .filter(|p| p.tier == *tier && p.pattern == pattern)
+        .filter(|p| p.tier == *tier && p.pattern == pattern && p.op != Op::UcLd)
         .filter_map(|p| Some((p.wss_bytes?, p.ns?.mean.get(), p)))
         .collect();
     steps.sort_by_key(|step| step.0);

@@ -59,7 +59,7 @@ pub fn of_points(points: &[Point], topology: &Topology) -> Vec<Verdict> {
     for tier in &topology.tiers {
         all.extend(studies::latency::against_dram(points, &tier.name));
     }
-    all.extend(medium::use_of_media(points));
+    all.extend(medium::use_of_media(points, topology));
     all.extend(trust::beats_physics(points));
     all.extend(trust::without_figure(points));
     all.extend(trust::noisy(points));

@@ -89,6 +89,7 @@ impl Toy {
                 idle: Some(Nanos(idle)),
                 basis: "formula".into(),
             }),
+            programs_left: None,
         };
         let cache = |name: &str, size, shared_by| CacheLevel {
             name: name.into(),

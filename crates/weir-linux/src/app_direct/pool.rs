@@ -20,8 +20,10 @@ const NAME: &str = "weir-stream.pool";
 weir_model::named! {
     /// How the system maps a file.
     pub enum Mapping {
-        /// A DAX device: loads and stores reach the memory.
+        /// A DAX device of persistent memory: loads and stores reach it.
         DeviceDax = "a DAX device",
+        /// A DAX device of other memory, as a region of a CXL device: it keeps nothing without power.
+        VolatileDax = "a DAX device of volatile memory",
         /// A file of a DAX mount, mapped with `MAP_SYNC`: what is written back is durable without a system call.
         Sync = "MAP_SYNC",
         /// Without `MAP_SYNC`: durable only by `msync`.
@@ -33,6 +35,10 @@ impl Mapping {
     /// Whether a line that was written back is durable without a system call.
     pub const fn is_durable(self) -> bool {
         matches!(self, Mapping::DeviceDax | Mapping::Sync)
+    }
+
+    const fn is_device(self) -> bool {
+        matches!(self, Mapping::DeviceDax | Mapping::VolatileDax)
     }
 }
 
@@ -100,11 +106,12 @@ impl Pool {
         let meta = file
             .metadata()
             .map_err(|e| failed("cannot look at", &path, &e))?;
-        let is_device = meta.file_type().is_char_device();
-        let had = match is_device {
-            true => device_bytes(meta.rdev()).map_err(|e| failed("no size of", &path, &e))?,
-            false => meta.len(),
+        let device = match meta.file_type().is_char_device() {
+            true => Some(Device::of(meta.rdev()).map_err(|e| failed("no size of", &path, &e))?),
+            false => None,
         };
+        let is_device = device.is_some();
+        let had = device.as_ref().map_or(meta.len(), |device| device.bytes);
         let bytes = layout.bytes();
         if is_device && had < bytes {
             return refuse(format!(
@@ -127,7 +134,7 @@ impl Pool {
             ));
         }
         let (base, mapping) =
-            map(&file, bytes as usize, is_device).map_err(|e| failed("cannot map", &path, &e))?;
+            map(&file, bytes as usize, device).map_err(|e| failed("cannot map", &path, &e))?;
         let mut pool = Self {
             base,
             layout,
@@ -167,7 +174,7 @@ impl Pool {
 
     /// Gives the pool up, and removes its file if this made it.
     pub fn discard(self) {
-        if !self.existed && self.mapping != Mapping::DeviceDax {
+        if !self.existed && !self.mapping.is_device() {
             // A file that stays does no harm: the next run opens it.
             let _ = fs::remove_file(&self.path);
         }
@@ -243,24 +250,37 @@ fn make_room(file: &File, bytes: u64) -> io::Result<()> {
     }
 }
 
-/// The size of a DAX device (Documentation/ABI/testing/sysfs-bus-dax).
-fn device_bytes(device: u64) -> io::Result<u64> {
-    let (major, minor) = (libc::major(device), libc::minor(device));
-    let text = fs::read_to_string(format!("/sys/dev/char/{major}:{minor}/size"))?;
-    text.trim().parse().map_err(io::Error::other)
+/// A DAX device (Documentation/ABI/testing/sysfs-bus-dax).
+struct Device {
+    bytes: u64,
+    mapping: Mapping,
 }
 
-fn map(file: &File, bytes: usize, is_device: bool) -> io::Result<(NonNull<u8>, Mapping)> {
-    let durable = match is_device {
-        true => Mapping::DeviceDax,
-        false => Mapping::Sync,
-    };
+impl Device {
+    fn of(device: u64) -> io::Result<Self> {
+        let (major, minor) = (libc::major(device), libc::minor(device));
+        let folder = fs::canonicalize(format!("/sys/dev/char/{major}:{minor}"))?;
+        let size = fs::read_to_string(folder.join("size"))?;
+        // Devices of persistent memory are below a bus of NVDIMMs; others are memory that was set aside.
+        let mapping = match folder.to_string_lossy().contains("/ndbus") {
+            true => Mapping::DeviceDax,
+            false => Mapping::VolatileDax,
+        };
+        Ok(Self {
+            bytes: size.trim().parse().map_err(io::Error::other)?,
+            mapping,
+        })
+    }
+}
+
+fn map(file: &File, bytes: usize, device: Option<Device>) -> io::Result<(NonNull<u8>, Mapping)> {
+    let of_device = device.map(|device| device.mapping);
     let kinds = [
-        (libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC, durable),
         (
-            libc::MAP_SHARED,
-            if is_device { durable } else { Mapping::Shared },
+            libc::MAP_SHARED_VALIDATE | libc::MAP_SYNC,
+            of_device.unwrap_or(Mapping::Sync),
         ),
+        (libc::MAP_SHARED, of_device.unwrap_or(Mapping::Shared)),
     ];
     let mut last = io::Error::from_raw_os_error(libc::EINVAL);
     for (flags, mapping) in kinds {

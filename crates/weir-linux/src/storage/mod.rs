@@ -119,6 +119,7 @@ impl Storage {
             capacity: self.place.capacity(),
             description: self.place.describe(),
             limits: None,
+            programs_left: None,
         }
     }
 

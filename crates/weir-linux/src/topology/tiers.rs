@@ -189,6 +189,7 @@ fn whole_machine(view: &HostView) -> Result<Tier, MachineError> {
         capacity: *total,
         description: "all memory; this kernel shows no nodes".to_owned(),
         limits: None,
+        programs_left: None,
     })
 }
 
@@ -241,6 +242,7 @@ fn tiers(view: &HostView, nodes: &[Node], home: &Node) -> Vec<Tier> {
                 capacity: p.node.total.known().copied().unwrap_or_default(),
                 description: describe(view, &p, home),
                 limits: p.cxl.and_then(|cxl| link_limits(view, cxl)),
+                programs_left: None,
             }
         })
         .collect()

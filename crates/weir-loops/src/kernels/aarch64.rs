@@ -29,7 +29,7 @@ pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
         Op::St => Kernel::of::<St>(op, isa, "2 x stp q, q, [x]"),
         Op::StClwb => Kernel::of::<StClean>(op, isa, "2 x stp q, q, [x]; dc cvac, x"),
         Op::NtSt => Kernel::of::<Nt>(op, isa, "2 x stnp q, q, [x]"),
-        Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite => {
+        Op::UcLd | Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite => {
             return Err(no_instruction(op));
         }
         Op::Movdir64b => {

@@ -95,7 +95,13 @@ macro_rules! flows {
 pub(super) fn rounds(op: Op, _: Isa, dataflow: Dataflow) -> Result<Run, MachineError> {
     let apart_from = dataflow == Dataflow::Apart;
     Ok(match op {
-        Op::Movdir64b | Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite => {
+        Op::UcLd
+        | Op::Movdir64b
+        | Op::Dsa
+        | Op::RandRead
+        | Op::RandWrite
+        | Op::SeqRead
+        | Op::SeqWrite => {
             return Err(no_instruction(op));
         }
         Op::Ld => apart::<Ld, Ld>,

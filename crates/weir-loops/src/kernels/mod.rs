@@ -344,7 +344,12 @@ fn widest_family(widest: Option<Isa>) -> Result<Isa, MachineError> {
 }
 
 fn no_instruction(op: Op) -> MachineError {
-    MachineError::Request(format!("`{op}` is not an instruction of the core"))
+    MachineError::Request(match op {
+        Op::UcLd => {
+            "programs of a host have no memory that no cache keeps; `uc_ld` is for models".into()
+        }
+        _ => format!("`{op}` is not an instruction of the core"),
+    })
 }
 
 fn missing(feature: Feature, reason: String) -> MachineError {

@@ -73,7 +73,7 @@ fn has(feature: Leaf7) -> bool {
 
 pub(super) fn kernel(op: Op, isa: Isa) -> Result<Kernel, MachineError> {
     Ok(match (op, isa) {
-        (Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite, _) => {
+        (Op::UcLd | Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite, _) => {
             return Err(no_instruction(op));
         }
         (Op::Ld, Isa::Avx512) => Kernel::of::<Ld512>(op, isa, "vmovdqa64 zmm, [m]"),

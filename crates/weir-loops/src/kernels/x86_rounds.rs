@@ -126,7 +126,7 @@ unsafe fn direct_copy(arrays: Arrays, rounds: usize, _: Shape, _: &mut Data) {
 pub(super) fn rounds(op: Op, isa: Isa, dataflow: Dataflow) -> Result<Run, MachineError> {
     let apart_from = dataflow == Dataflow::Apart;
     Ok(match (op, isa) {
-        (Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite, _) => {
+        (Op::UcLd | Op::Dsa | Op::RandRead | Op::RandWrite | Op::SeqRead | Op::SeqWrite, _) => {
             return Err(no_instruction(op));
         }
         (Op::Movdir64b, _) if !apart_from => direct_copy,

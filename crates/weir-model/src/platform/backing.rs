@@ -47,6 +47,12 @@ keys! {
         block: optional u32 = "backing.block", "256", 8 to 65536;
         /// Blocks beyond those that hold `capacity`, as a share of these.
         spare: defaulted f64 = "backing.spare", "0.07", 0.02 to 4.0;
+        /// Erases that a block stands on average. Without it blocks do not wear out.
+        endurance: optional u32 = "backing.endurance", "3000", 1 to 100000000;
+        /// Share of `endurance` by which the best and the worst block differ from it.
+        endurance_spread: defaulted f64 = "backing.endurance_spread", "0.1", 0.0 to 0.9;
+        /// Share of `endurance` that each block has been erased when a run begins.
+        worn: defaulted f64 = "backing.worn", "0", 0.0 to 2.0;
         /// Share of the pages that the medium can no longer read: lines of them come with poison.
         failing: defaulted f64 = "backing.failing", "3e-12", 0.0 to 1.0;
         /// Share of a die's blocks that are free when garbage collection begins.
@@ -136,6 +142,16 @@ impl Medium {
                         "not published; four pages for each of 48 layers",
                     ),
                 ),
+                (
+                    "backing.endurance",
+                    50_000_u32.to_scalar(),
+                    assumed(
+                        "50000",
+                        "100000",
+                        "not published; data sheets of flash of one bit a cell have 50,000 to 100,000 (Samsung OneNAND \
+                         KFW4G16Q2M, Toshiba SLC NAND)",
+                    ),
+                ),
             ],
             Medium::Tlc => vec![
                 ("backing.read", time(60.0), source(TLC)),
@@ -158,6 +174,16 @@ impl Medium {
                         "576",
                         "1536",
                         "not published; twelve pages for each of 64 layers",
+                    ),
+                ),
+                (
+                    "backing.endurance",
+                    3000_u32.to_scalar(),
+                    assumed(
+                        "1000",
+                        "10000",
+                        "not published; 1,000 is usual for planar flash of three bits a cell (AnandTech 6459), and cells \
+                         that are stacked stand several times as many",
                     ),
                 ),
             ],
@@ -190,6 +216,14 @@ impl Medium {
 }
 
 impl Backing {
+    /// Pages of the cache that a device of this capacity can still program before its blocks are worn out; `None` where
+    /// nothing wears.
+    pub fn programs_left(&self, capacity: Bytes) -> Option<u64> {
+        let endurance = f64::from(**self.endurance.as_ref()?);
+        let pages = capacity.get() as f64 / self.page.get() as f64 * (1.0 + *self.spare);
+        Some((pages * endurance * (1.0 - *self.worn).max(0.0)) as u64)
+    }
+
     /// Keys that a file gives together or not at all.
     pub(super) const PARTS: [&str; 4] = [
         "backing.medium",
@@ -229,6 +263,19 @@ impl Backing {
                 message,
                 "`dies` counts those of all channels",
             ));
+        }
+        if self.endurance.is_some() && self.block.is_none() {
+            let message = "`backing.endurance` is of blocks, and the medium has none".to_owned();
+            wrong.push((
+                "backing.endurance",
+                message,
+                "give `backing.block` and `backing.erase`, or leave it out",
+            ));
+        }
+        if *self.worn > 0.0 && self.endurance.is_none() {
+            let message =
+                "`backing.worn` is a share of `backing.endurance`, which is not known".to_owned();
+            wrong.push(("backing.worn", message, "give `backing.endurance`"));
         }
         if self.erase.is_some() != self.block.is_some() {
             let message =

@@ -84,6 +84,8 @@ keys! {
         media_write: optional GbPerSec = "media_write", "28 GB/s", 0.1 to 1000.0;
         /// Reads and writes together that the controller passes, where they share a limit there.
         total: optional GbPerSec = "total", "40 GB/s", 0.1 to 1000.0;
+        /// What a load of a mapping that no cache keeps (`uc_ld`) takes longer than one through CXL.mem. Without it the device has no such mapping.
+        uncached: optional Nanos = "uncached", "1 us", 0 to 10000000;
         /// What limits `read`, so that it sets the right parameter: `link`, `controller` or `media`.
         read_limit: defaulted ReadLimit = "read_limit", "link";
         /// Measured: pointer-chase latency from the other socket.

@@ -69,6 +69,9 @@ impl Platform {
             capacity: self.capacity_of(attached),
             description: devices_in_words(attached) + &shared,
             limits: Some(attached.limits(&self.host)),
+            programs_left: (attached.device.backing.as_ref())
+                .and_then(|backing| backing.programs_left(*attached.device.capacity))
+                .map(|pages| pages * u64::from(attached.ways)),
         }
     }
 
@@ -80,6 +83,7 @@ impl Platform {
             capacity: self.host.dram.capacity.value,
             description: dram_in_words(&self.host.dram),
             limits: Some(self.host.dram.limits()),
+            programs_left: None,
         }];
         let host = &self.host;
         tiers.extend(
@@ -101,6 +105,7 @@ impl Platform {
                 capacity: far.capacity.value,
                 description: format!("{}, other socket", dram_in_words(&far)),
                 limits: Some(far.limits().behind(&remote.limits())),
+                programs_left: None,
             });
         }
         tiers.extend(self.storage.iter().enumerate().map(storage_tier));
@@ -166,6 +171,7 @@ fn storage_tier((n, device): (usize, &StorageDevice)) -> Tier {
             device.name, device.dies.value, device.link.value
         ),
         limits: Some(device.limits()),
+        programs_left: None,
     }
 }
 

@@ -75,7 +75,7 @@ impl Traffic {
     pub fn read_share(&self) -> f64 {
         let (loaded, touched) = self.mix.map_or((0.0, 1.0), |(l, t)| (l.into(), t.into()));
         let (read, written) = match self.op {
-            Op::Ld => (touched, 0.0),
+            op if op.is_load() => (touched, 0.0),
             op if op.reads_for_ownership() => (touched, touched),
             _ => (0.0, touched),
         };

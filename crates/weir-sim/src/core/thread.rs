@@ -284,7 +284,8 @@ impl Thread {
     pub fn cached(&self, index: u64) -> Option<(Place, bool)> {
         let Some(program) = &self.program else {
             let write = self.op.reads_for_ownership();
-            return (!self.op.is_posted()).then(|| (self.walk.place(index), write));
+            return (!self.op.is_posted() && self.op != Op::UcLd)
+                .then(|| (self.walk.place(index), write));
         };
         let entry = program.entry(index);
         let write = matches!(entry, Entry::Touch { .. })

@@ -5,8 +5,6 @@
 //! copy is complete. What the processors do for it (page faults, invalidated translations) takes no time,
 //! and the copy holds no entry of the Table of Requests.
 
-use weir_model::access::Op;
-
 use super::Engine;
 use crate::clock::Ps;
 use crate::core::Thread;
@@ -61,7 +59,7 @@ impl Engine {
                     pages: lines,
                     order,
                     rate: 1.0,
-                    written: own.is_some_and(|t| t.op != Op::Ld && t.ooo.is_none()),
+                    written: own.is_some_and(|t| !t.op.is_load() && t.ooo.is_none()),
                     deterministic: deterministic.get(tenant).is_some_and(|is| *is),
                     seed: rng::mix(self.seed ^ n as u64),
                 });

@@ -8,7 +8,7 @@ use crate::core::Thread;
 use crate::line::{Kind, Level, Place};
 use crate::params::Params;
 use crate::rng;
-use crate::uncore::Sender;
+use crate::uncore::{Residence, Sender};
 
 /// Quiet time around a timed access to a flushed line, in which the pipeline drains (MEMO §4.2).
 pub(super) const SETTLE: Ps = 400_000;
@@ -49,15 +49,22 @@ impl Engine {
                 }
                 continue;
             }
-            let extra = match (chase, thread.op.is_posted()) {
-                (true, _) => translation(&self.params, thread, self.seed, index),
-                (false, true) => 0,
-                (false, false) => core.flushed,
-            };
+            let flushed = thread.pattern == Pattern::FlushedLine && !thread.op.is_posted();
+            let mut at = at + if flushed { core.flushed } else { 0 };
+            if chase {
+                at += translation(&self.params, thread, self.seed, index);
+            }
             let kind = thread.kinds[0];
             thread.outstanding += 1;
             thread.unobserved += u32::from(kind == Kind::Wcilf);
-            self.uncore.send(from, index, place, kind, at + extra);
+            let residence = match thread.op {
+                Op::UcLd => {
+                    at += self.params.uncached(place.tier).unwrap_or(0);
+                    Residence::Absent
+                }
+                _ => Residence::Tags,
+            };
+            (self.uncore).send_with(from, index, place, kind, at, residence);
         }
     }
 

@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use weir_model::access::Op;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::{Identity, Machine, MachineError, MachineKind, Testbed};
 use weir_model::platform::Platform;
+use weir_model::region::DATA;
 use weir_model::tenant::Tenant;
 use weir_model::topology::{TierName, Topology};
 
@@ -40,6 +42,29 @@ impl Model {
         Ok(())
     }
 
+    /// Refuses loads without a cache of memory that has no such mapping.
+    fn check_uncached(&self, tenant: &Tenant) -> Result<(), MachineError> {
+        if tenant.work.stream().is_none_or(|s| s.op != Op::UcLd) {
+            return Ok(());
+        }
+        let local = self
+            .topology
+            .local_tier(tenant.cores.first().copied().unwrap_or(0));
+        let weights = tenant.placement_of(DATA).weights(&local);
+        let lacks = |name: &TierName| {
+            let at = (self.topology.tiers.iter()).position(|tier| tier.name == *name);
+            at.and_then(|at| self.params.uncached(at as u8)).is_none()
+        };
+        match weights.iter().find(|(name, _)| lacks(name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(MachineError::Request(format!(
+                "tenant `{}` loads past the caches, and {name} has no such mapping: a device whose file has `uncached` \
+                 has one, such as hotstorage22-ssd",
+                tenant.name
+            ))),
+        }
+    }
+
     /// Refuses hints for memory that no medium is behind.
     pub(super) fn check_hints(&self, tenants: &[Tenant]) -> Result<(), MachineError> {
         let has_medium = |name: &TierName| {
@@ -56,6 +81,9 @@ impl Model {
                     .is_some_and(|d| d.backing.is_some())
             })
         };
+        for tenant in tenants {
+            self.check_uncached(tenant)?;
+        }
         let hinted =
             |tenant: &&Tenant| tenant.deterministic && !tenant.placement.tiers().any(has_medium);
         match tenants.iter().find(hinted) {

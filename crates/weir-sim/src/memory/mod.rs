@@ -10,7 +10,9 @@ mod link;
 mod stripes;
 mod tier;
 
-pub use backing::{BackingConfig, BlockConfig, FlashConfig, Footprint, PageCacheConfig, Reuse};
+pub use backing::{
+    BackingConfig, BlockConfig, FlashConfig, Footprint, PageCacheConfig, Reuse, WearConfig,
+};
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
 pub use far::{FarGaps, FarLimit};

@@ -4,7 +4,7 @@ use weir_model::platform::{Backing, Replacement, WritePolicy};
 use weir_model::units::Bytes;
 
 use crate::clock::{Ps, ps};
-use crate::memory::{BackingConfig, BlockConfig, FlashConfig, PageCacheConfig};
+use crate::memory::{BackingConfig, BlockConfig, FlashConfig, PageCacheConfig, WearConfig};
 
 /// Constants of a medium that holds `capacity`.
 pub(super) fn backing(b: &Backing, capacity: Bytes) -> BackingConfig {
@@ -18,6 +18,14 @@ pub(super) fn backing(b: &Backing, capacity: Bytes) -> BackingConfig {
         spare: *b.spare,
         collect_at: *b.collect_at,
         collect_to: *b.collect_to,
+        // A run of milliseconds wears nothing that is new.
+        wear: (b.endurance.as_ref())
+            .filter(|_| *b.worn > 0.0)
+            .map(|endurance| WearConfig {
+                endurance: **endurance,
+                spread: *b.endurance_spread,
+                worn: *b.worn,
+            }),
     });
     let ways = *b.ways as usize;
     BackingConfig {

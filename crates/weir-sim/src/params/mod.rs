@@ -284,6 +284,8 @@ pub struct TierParams {
     pub first_slice: u32,
     /// What one host may use.
     pub capacity: Bytes,
+    /// What a load of a mapping that no cache keeps takes longer, if there are such mappings.
+    pub uncached: Option<Ps>,
     /// Requests that its queues and the path to them hold; while this many requests wait, nothing is
     /// prefetched from it. Devices have no such limit: only their credits limit them.
     pub holds: u32,
@@ -416,6 +418,11 @@ impl Params {
         hosts
             .flat_map(|host| self.tiers.iter().map(move |tier| of(host, tier)))
             .collect()
+    }
+
+    /// What a load takes longer where a tier is mapped past the caches; tiers are numbered through the hosts.
+    pub fn uncached(&self, tier: u8) -> Option<Ps> {
+        self.tiers[usize::from(tier) % self.tiers.len()].uncached
     }
 
     /// The host of a core.

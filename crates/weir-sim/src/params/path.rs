@@ -82,6 +82,7 @@ impl Path {
             slices: self.slices,
             first_slice: 0,
             capacity: *d.capacity,
+            uncached: None,
             holds: *d.read_queue * channels
                 + on_the_way(self.near + rest, read_slot * (1.0 / f64::from(channels))),
             config: TierConfig {
@@ -206,6 +207,7 @@ impl Path {
             slices: self.slices,
             first_slice: 0,
             capacity: Bytes(d.capacity.get() * u64::from(attached.ways)),
+            uncached: d.measured.uncached.as_ref().map(|t| ps(**t)),
             holds: u32::MAX,
             config: TierConfig {
                 // The credits of the device do not cover the time that a switch adds.

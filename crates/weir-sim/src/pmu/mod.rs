@@ -227,6 +227,7 @@ impl Pmu {
             of(Counter::MediumPrograms, |c| c.media.programs);
             of(Counter::MediumCopies, |c| c.media.copies);
             of(Counter::MediumErases, |c| c.media.erases);
+            of(Counter::MediumLost, |c| c.media.lost);
         }
         let of_cores = |of: fn(&CoreCounts) -> u64| cores.iter().map(of).sum();
         if p.longest_miss().is_some() || p.fails() {

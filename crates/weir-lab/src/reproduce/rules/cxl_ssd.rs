@@ -5,7 +5,7 @@
 //! memory that holds the first `c` bytes of `M` answers the share `(c/M)^alpha` of the accesses. The times of the levels
 //! are those of pointer chases at random on the model.
 
-use weir_model::access::{Locality, Pattern};
+use weir_model::access::{Locality, Op, Pattern};
 use weir_model::units::Bytes;
 
 use crate::reproduce::figures::{chase, latency, ratio};
@@ -22,19 +22,17 @@ const LLC: Bytes = Bytes::mib(4);
 const DEVICE: Bytes = Bytes::gib(1);
 /// A set of which the DRAM of the device holds a quarter.
 const LARGER: Bytes = Bytes::gib(4);
-/// What a load that no cache keeps takes in addition to the device's own time. SSD-008 sets it.
-const UNCACHED_NS: f64 = 31_800.0;
-
 const APEX: &str = "by the share of accesses that each cache holds under Apex-Map's law, with the latencies of the model";
 const SETS_FIRMWARE: &str = "sets the time of the device's firmware";
-const SETS_UNCACHED: &str = "sets the time of an uncached load to 31.8 us beyond the device's own; the model itself has no such loads";
+const SETS_UNCACHED: &str = "sets what an uncached load takes longer than one through CXL.mem";
 const COMPARABLE: &str = "the paper says comparable; ours has one access in 300 that finds its page in no DRAM, which is most of the mean";
 
 /// Latencies of loads at random that the first cache answers, the second, the third, the tier's DRAM; of a tier with a
 /// medium, also one that misses that DRAM.
-fn levels(tier: &'static str) -> Vec<Figure> {
+fn levels(tier: &'static str, op: Op) -> Vec<Figure> {
     let of = |size| {
         latency(Stream {
+            op,
             pattern: Pattern::Chase {
                 locality: Locality::Random,
             },
@@ -67,9 +65,9 @@ fn held(first: Bytes, alpha: f64) -> f64 {
 }
 
 /// The mean of latencies whose memories end there.
-fn mean(latencies: Vec<Figure>, ends: &'static [Bytes], alpha: f64, of_all: f64) -> Figure {
+fn mean(latencies: Vec<Figure>, ends: &'static [Bytes], alpha: f64) -> Figure {
     Figure::new("ns", move |results| {
-        let (mut before, mut mean) = (0.0, of_all);
+        let (mut before, mut mean) = (0.0, 0.0);
         for (latency, &end) in latencies.iter().zip(ends) {
             let up_to = held(end, alpha);
             mean += (up_to - before) * latency.value(results)?;
@@ -81,17 +79,18 @@ fn mean(latencies: Vec<Figure>, ends: &'static [Bytes], alpha: f64, of_all: f64)
 
 /// Mean latency of local DRAM, over CXL, and of loads that no cache keeps.
 fn dram(alpha: f64) -> Figure {
-    let levels = levels("dram").into_iter().take(4).collect();
-    mean(levels, &[L1, L2, LLC, MEMORY], alpha, 0.0)
+    let levels = levels("dram", Op::Ld).into_iter().take(4).collect();
+    mean(levels, &[L1, L2, LLC, MEMORY], alpha)
 }
 
 fn cxl(alpha: f64) -> Figure {
-    mean(levels("cxl0"), &[L1, L2, LLC, DEVICE, MEMORY], alpha, 0.0)
+    let levels = levels("cxl0", Op::Ld);
+    mean(levels, &[L1, L2, LLC, DEVICE, MEMORY], alpha)
 }
 
 fn uncached(alpha: f64) -> Figure {
-    let levels = levels("cxl0").into_iter().skip(3).collect();
-    mean(levels, &[DEVICE, MEMORY], alpha, UNCACHED_NS)
+    let levels = levels("cxl0", Op::UcLd).into_iter().skip(3).collect();
+    mean(levels, &[DEVICE, MEMORY], alpha)
 }
 
 pub(super) fn rules() -> Vec<Rule> {
@@ -101,6 +100,6 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::predicted("SSD-003", over_cxl(0.001)).noting(APEX),
         Rule::predicted("SSD-004", over_dram(0.001)).noting(COMPARABLE),
         Rule::calibrated("SSD-007", over_dram(1.0)).noting(SETS_FIRMWARE),
-        Rule::identity("SSD-008", over_cxl(1.0)).noting(SETS_UNCACHED),
+        Rule::calibrated("SSD-008", over_cxl(1.0)).noting(SETS_UNCACHED),
     ]
 }

@@ -35,7 +35,6 @@ const REQUESTS: &str = "needs single requests: when each arrives, and which wait
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
-const ARCHIVER: &str = "needs tar: how it reads, and what it computes between reads and writes";
 const OCCUPANCY: &str = "needs the cache's occupancy by tenant";
 const TRANSACTIONS: &str =
     "needs an engine of transactions whose accesses are counted, and its locks";
@@ -64,7 +63,6 @@ pub fn rules() -> Vec<Rule> {
 pub fn unanswered() -> Vec<Rule> {
     let reasons = [
         ("CAP", 1..=12, TUNER),
-        ("FLA", 3..=4, ARCHIVER),
         ("INT", 77..=79, NO_MISSES),
         ("INT", 80..=86, KERNEL),
         ("INT", 91..=92, OCCUPANCY),

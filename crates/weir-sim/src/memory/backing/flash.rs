@@ -6,7 +6,7 @@
 //! what its die does, and all else is later by the time that it takes (Wu and He, *Reducing SSD Read Latency via NAND
 //! Flash Program and Erase Suspension*, FAST 2012).
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use super::MediaCounts;
 use super::collect::{BlockConfig, DieBlocks};
@@ -61,6 +61,8 @@ pub struct Flash {
     programs: VecDeque<Program>,
     /// Of each die, made when it first programs something.
     blocks: Vec<Option<DieBlocks>>,
+    /// Pages that could not be programmed: what the medium has of them is old.
+    lost: HashSet<u64>,
     seed: u64,
     pub counts: MediaCounts,
 }
@@ -77,6 +79,7 @@ impl Flash {
             gathered: vec![0; config.dies as usize],
             programs: VecDeque::new(),
             blocks: (0..config.dies).map(|_| None).collect(),
+            lost: HashSet::new(),
             seed,
             counts: MediaCounts::default(),
             config,
@@ -179,9 +182,39 @@ impl Flash {
             .any(|program| program.page == page && program.starts > at)
     }
 
+    /// Whether the newest lines of a page are lost, since it could not be programmed.
+    pub fn has_lost(&self, page: u64) -> bool {
+        !self.lost.is_empty() && self.lost.contains(&page)
+    }
+
+    /// The blocks of a die.
+    fn blocks(&mut self, die: usize) -> Option<&mut DieBlocks> {
+        let config = self.config.blocks?;
+        let seed = self.seed ^ die as u64;
+        Some(self.blocks[die].get_or_insert_with(|| DieBlocks::new(config, rng::mix(seed))))
+    }
+
+    /// Whether the dies of a page take no more programs.
+    fn is_read_only(&mut self, page: u64) -> bool {
+        let first = self.dies_of(page).next();
+        let blocks = first.and_then(|die| self.blocks(die));
+        blocks.is_some_and(|blocks| blocks.is_read_only())
+    }
+
     /// Takes a page that was written, for which there is a place.
     pub fn program(&mut self, page: u64, at: Ps) {
         self.counts.written += 1;
+        if self
+            .config
+            .blocks
+            .is_some_and(|blocks| blocks.wear.is_some())
+            && self.is_read_only(page)
+        {
+            self.counts.lost += 1;
+            self.lost.insert(page);
+            return;
+        }
+        self.lost.remove(&page);
         self.counts.programs += 1;
         let sent = self.cross(page, at);
         let Some(first) = self.dies_of(page).next() else {
@@ -204,12 +237,11 @@ impl Flash {
 
     /// A page of flash has another place now, and garbage may have to be collected.
     fn map(&mut self, page: u64, die: usize, at: Ps) {
-        let Some(config) = self.config.blocks else {
+        let of_die = page / u64::from(self.config.dies);
+        let Some(blocks) = self.blocks(die) else {
             return;
         };
-        let seed = self.seed ^ die as u64;
-        let blocks = self.blocks[die].get_or_insert_with(|| DieBlocks::new(config, rng::mix(seed)));
-        let work = blocks.program(page / u64::from(self.config.dies));
+        let work = blocks.program(of_die);
         let (copies, erases) = (Ps::from(work.copies), Ps::from(work.erases));
         if copies + erases == 0 {
             return;
@@ -258,6 +290,7 @@ mod tests {
                 spare: 0.1,
                 collect_at: 0.02,
                 collect_to: 0.04,
+                wear: None,
             }),
         };
         Flash::new(config, 1)

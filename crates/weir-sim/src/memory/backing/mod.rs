@@ -20,7 +20,7 @@ mod page_cache;
 use std::collections::VecDeque;
 use std::ops::Range;
 
-pub use collect::BlockConfig;
+pub use collect::{BlockConfig, WearConfig};
 pub use flash::FlashConfig;
 pub use footprint::{Footprint, Reuse};
 pub use page_cache::PageCacheConfig;
@@ -63,6 +63,8 @@ pub struct MediaCounts {
     pub programs: u64,
     pub copies: u64,
     pub erases: u64,
+    /// Pages that a worn-out medium could not program.
+    pub lost: u64,
     /// Time of dies, summed, and the part of garbage collection.
     pub busy: u64,
     pub collecting: u64,
@@ -80,6 +82,7 @@ impl MediaCounts {
             (&mut self.programs, other.programs),
             (&mut self.copies, other.copies),
             (&mut self.erases, other.erases),
+            (&mut self.lost, other.lost),
             (&mut self.busy, other.busy),
             (&mut self.collecting, other.collecting),
         ];
@@ -362,7 +365,8 @@ impl Backing {
     /// A page has come. One that cannot be read stays only if something writes it, which makes it whole, or moves it; else the
     /// next read asks the medium again.
     fn end(&mut self, page: u64, waiters: Vec<Waiter>, now: Ps, moves: &mut Vec<Moves>) {
-        let fails = self.config.failing > 0.0 && rng::unit(self.seed, page) < self.config.failing;
+        let fails = self.config.failing > 0.0 && rng::unit(self.seed, page) < self.config.failing
+            || self.flash.has_lost(page);
         let reads = |waiter: &Waiter| matches!(waiter, Waiter::Read { .. });
         let ready = |waiter: Waiter| Moves::Ready {
             poison: fails && reads(&waiter),

@@ -7,7 +7,7 @@ use weir_lab::LabError;
 use weir_lab::app_direct::{AppDirect, KernelRow, Reopened, bytes_counted};
 use weir_lab::stream::Stream;
 use weir_linux::app_direct::stream::{MOST_TIMES, Run, Timed};
-use weir_linux::app_direct::{Pool, Wanted};
+use weir_linux::app_direct::{Mapping, Pool, Wanted};
 use weir_model::document::Document;
 use weir_model::durable::Durable;
 use weir_model::topology::Topology;
@@ -90,10 +90,14 @@ pub fn run(
     let asks_durable = args.durable.iter().any(|&durable| durable != Durable::None);
     if asks_durable && !pool.mapping().is_durable() && !args.force {
         let path = pool.path().display().to_string();
+        let why = match pool.mapping() {
+            Mapping::VolatileDax => format!("{path} is {}", Mapping::VolatileDax),
+            _ => format!("{path} cannot be mapped with MAP_SYNC"),
+        };
         pool.discard();
         return Err(Failure::Missing(anyhow!(
-            "{path} cannot be mapped with MAP_SYNC, so that no write-back makes it durable: it needs a DAX mount of \
-             persistent memory (ext4 or xfs with -o dax) or a DAX device; --force measures all the same"
+            "{why}, so that no write-back makes it durable: it needs a DAX mount of persistent memory (ext4 or xfs \
+             with -o dax) or a DAX device of it; --force measures all the same"
         )));
     }
     let reopened = pool.existed().then(|| {
