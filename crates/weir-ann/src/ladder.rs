@@ -150,14 +150,14 @@ pub struct Spent {
 
 /// What queries of other cores add to a step.
 #[derive(Debug, Clone, Copy)]
-struct Beside {
+struct Others {
     /// Cores that read vectors at a time, this one among them.
     readers: f64,
     /// The wait for devices that are busy.
     queue: Nanos,
 }
 
-impl Beside {
+impl Others {
     /// No other query.
     const NONE: Self = Self {
         readers: 1.0,
@@ -240,7 +240,7 @@ impl Step<'_> {
 
     /// What a step takes in a variant, of a query alone.
     pub fn spent(&self, variant: Variant) -> Spent {
-        self.spent_beside(variant, Beside::NONE)
+        self.spent_with(variant, Others::NONE)
     }
 
     /// The same while so many queries are searched, each on a core of its own; up to [`Times::cores`] are on one host, and
@@ -249,39 +249,39 @@ impl Step<'_> {
     /// Where cores read vectors, they share the channels: as many read at a time as the share of a step is that reads take.
     /// Devices serve the commands that they have at the same time, since all their processing elements read through the same
     /// memory controllers: a station of processor sharing in a closed network, whose mean does not depend on how service times
-    /// are distributed (Baskett et al., JACM 1975). The mean is by the approximation of Bard and Schweitzer (1979): who comes
+    /// are distributed (Baskett et al., JACM 1975). The mean is by the approximation of Bard and Schweitzer (1979): a command that comes
     /// to a device finds there what the others have in the mean. It fits a core that works while it waits.
     pub fn spent_among(&self, variant: Variant, queries: u32) -> Spent {
-        let mut beside = Beside::NONE;
+        let mut others = Others::NONE;
         let mut spent = self.spent(variant);
         if let Variant::Oracle | Variant::Base = variant {
             let cores = f64::from(queries.min(self.times.cores));
             for _ in 0..ROUNDS {
                 let share = spent.parts.distance() / spent.parts.total();
-                beside.readers = (cores * share).max(1.0);
-                spent = self.spent_beside(variant, beside);
+                others.readers = (cores * share).max(1.0);
+                spent = self.spent_with(variant, others);
             }
             return spent;
         }
         let busy = self.device_time();
-        let others = f64::from(queries.saturating_sub(1));
-        let (mut least, mut most) = (Nanos(0.0), busy * others);
+        let number = f64::from(queries.saturating_sub(1));
+        let (mut least, mut most) = (Nanos(0.0), busy * number);
         for _ in 0..ROUNDS {
-            beside.queue = (least + most) * 0.5;
-            spent = self.spent_beside(variant, beside);
+            others.queue = (least + most) * 0.5;
+            spent = self.spent_with(variant, others);
             // Little's law: what each of the others has there, in the mean.
-            let there = (busy + beside.queue) / spent.parts.total();
-            match busy * (others * there) > beside.queue {
-                true => least = beside.queue,
-                false => most = beside.queue,
+            let there = (busy + others.queue) / spent.parts.total();
+            match busy * (number * there) > others.queue {
+                true => least = others.queue,
+                false => most = others.queue,
             }
         }
         spent
     }
 
-    fn spent_beside(&self, variant: Variant, beside: Beside) -> Spent {
+    fn spent_with(&self, variant: Variant, others: Others) -> Spent {
         let (list, line) = (self.times.list, self.times.line);
-        let read = self.times.vector_beside(beside.readers);
+        let read = self.times.vector_among(others.readers);
         let n = self.distances();
         let (list_bytes, vector_bytes) = (self.shape.list_bytes(), self.shape.vector_bytes() * n);
         let insertions = self.insertions();
@@ -326,7 +326,7 @@ impl Step<'_> {
             _ => Nanos(0.0),
         };
         let mut command = self.command(way);
-        command.memory = command.memory + beside.queue;
+        command.memory = command.memory + others.queue;
         let wait = command.way + command.memory + command.compute;
         // Within the wait: the core foresees, and inserts the distances of the step before.
         let hidden = match defers {

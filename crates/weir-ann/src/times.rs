@@ -68,7 +68,7 @@ pub struct Times {
     /// One of the vectors of a list.
     pub vector: ByTier,
     /// The same while so many cores read vectors, in ascending order.
-    pub vectors_beside: Vec<(u32, ByTier)>,
+    pub vectors_among: Vec<(u32, ByTier)>,
     /// The cores.
     pub cores: u32,
 }
@@ -164,9 +164,9 @@ impl Timing {
 
 impl Times {
     /// A vector while so many cores read vectors.
-    pub fn vector_beside(&self, readers: f64) -> ByTier {
+    pub fn vector_among(&self, readers: f64) -> ByTier {
         let mut below = (1.0, self.vector);
-        for &(threads, by) in &self.vectors_beside {
+        for &(threads, by) in &self.vectors_among {
             let at = f64::from(threads);
             if at >= readers {
                 let share = ((readers - below.0) / (at - below.0).max(1.0)).clamp(0.0, 1.0);
@@ -237,7 +237,7 @@ impl Ask for Timing {
             line: by_tier(&line)?,
             list: by_tier(&list)?,
             vector: alone,
-            vectors_beside: beside.collect::<Result<_, LabError>>()?,
+            vectors_among: beside.collect::<Result<_, LabError>>()?,
             cores,
         })
     }

@@ -18,7 +18,7 @@ fn times(near: f64, far: f64) -> Times {
         line: by(2.0, near, near * far),
         list: by(40.0, 40.0 + near, 40.0 + near * far),
         vector: by(15.0, near, near * far),
-        vectors_beside: vec![
+        vectors_among: vec![
             (20, by(15.0, 1.1 * near, 1.05 * near * far)),
             (40, by(15.0, 1.4 * near, 1.1 * near * far)),
         ],
@@ -162,7 +162,7 @@ proptest! {
         for variant in [Variant::Oracle, Variant::Base] {
             let parts = step.spent_among(variant, 40).parts;
             let readers = 40.0 * (parts.distance() / parts.total());
-            let by = step.times.vector_beside(readers);
+            let by = step.times.vector_among(readers);
             let each = if variant == Variant::Oracle { by.near } else { by.far };
             let read = parts.distance() / step.distances();
             prop_assert!((read - each).get().abs() < 1e-6 * each.get(), "{variant}: {read} {each}");

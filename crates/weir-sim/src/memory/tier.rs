@@ -409,7 +409,7 @@ impl Tier {
     }
 
     /// Whether its devices are gone at this time. What is asked of them then, the root port answers: reads with poison, and
-    /// writes as if they were done (CXL 3.1, section 12.3, isolation of CXL.mem).
+    /// writes as if they were done (ECN "Error Isolation on CXL.mem and CXL.cache" to CXL 2.0, 2021).
     #[inline(always)]
     pub fn is_gone(&self, at: Ps) -> bool {
         at >= self.config.fails_at
