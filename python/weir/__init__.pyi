@@ -198,7 +198,7 @@ class _bench:
         """How many bytes a second threads move in blocks at random"""
         ...
     def stream(self, *, tier: Optional[Values] = None, kernel: Optional[Values] = None, op: Optional[Values] = None, threads: Optional[Values] = None, sockets: Optional[Values] = None, affinity: Optional[Values] = None, size: Optional[Value] = None, no_prefetch: bool = False, quick: bool = False, dax: Optional[Value] = None, durable: Optional[Values] = None, block: Optional[Value] = None, elements: Optional[Value] = None, times: Optional[Value] = None, force: bool = False, yes: bool = False, repeat: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
-        """What `stream` takes besides the arguments of its study"""
+        """STREAM's four kernels"""
         ...
     def movement(self, *, tier: Optional[Values] = None, source: Optional[Values] = None, method: Optional[Values] = None, threads: Optional[Values] = None, batch: Optional[Values] = None, block: Optional[Values] = None, quick: bool = False, yes: bool = False, repeat: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
         """How fast bytes are copied within and between tiers, by method"""
@@ -383,7 +383,7 @@ class _pool:
         """Finish what was interrupted, and scrub the slices of VMs that have ended"""
         ...
     def status(self, file: Optional[Value] = None, *, table: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
-        """Show who owns which slice"""
+        """Show which VM owns which slice"""
         ...
     def arguments(self, *, memory: Optional[Value] = None, untouched: Optional[Value] = None, pool: Optional[Value] = None, cpus: Optional[Value] = None, distance: Optional[Value] = None, room: Optional[Value] = None, local_node: Optional[Value] = None, slice: Optional[Value] = None, pool_node: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
         """Print QEMU's arguments for a guest with a node without processors"""
@@ -394,7 +394,7 @@ pool: _pool
 class _namespace:
     """Name ranges of memory that hosts share: who owns them, who may map them, and scrub what is released"""
     def __call__(self, pool: Optional[Value] = None, name: Optional[Value] = None, *, host: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
-        """Show the pool: its hosts and namespaces, and who has them open"""
+        """Show the pool: its hosts and namespaces, and which processes have them open"""
         ...
     def init(self, pool: Optional[Value] = None, *, size: Optional[Value] = None, unit: Optional[Value] = None, hosts: Optional[Values] = None, most_hosts: Optional[Value] = None, lease: Optional[Value] = None, quota: Optional[Value] = None, room: Optional[Value] = None, force: bool = False, host: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
         """Make a pool of a device or file; what it has is lost"""
@@ -406,7 +406,7 @@ class _namespace:
         """Make a namespace of zeros"""
         ...
     def list(self, pool: Optional[Value] = None, name: Optional[Value] = None, *, host: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
-        """Show the pool: its hosts and namespaces, and who has them open"""
+        """Show the pool: its hosts and namespaces, and which processes have them open"""
         ...
     def resize(self, pool: Optional[Value] = None, name: Optional[Value] = None, *, size: Optional[Value] = None, host: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
         """Grow a namespace where it is, move it, or shrink it"""
@@ -430,7 +430,7 @@ class _namespace:
         """Check that what is free is zero, or that a namespace has a text"""
         ...
     def run(self, pool: Optional[Value] = None, name: Optional[Value] = None, *, read_only: bool = False, command: Optional[Values] = None, host: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
-        """Run a command which is told where a namespace is, and hold the namespace open"""
+        """Run a command, with the place of the namespace in its environment, and hold the namespace open"""
         ...
 
 namespace: _namespace
@@ -455,7 +455,7 @@ class _runs:
         """Show a run as it was printed, and how to repeat it"""
         ...
     def compare(self, *runs: Values, figure: Optional[Literal['main', 'p50', 'p99', 'p999', 'p9999']] = None, limit: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
-        """Set runs beside each other, figure by figure"""
+        """Compare runs, figure by figure"""
         ...
     def resume(self, run: Optional[Value] = None, *, storage: Optional[Value] = None, write_device: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
         """Measure what a run that was stopped still lacks"""

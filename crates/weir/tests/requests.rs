@@ -47,6 +47,10 @@ fn every_verb_has_help_with_an_example() {
             "{verb} is too wide:\n{help}"
         );
     }
+    // What is added to a study's arguments has no words for the whole.
+    let stream = place.run(["bench", "stream", "--help"]).expect(0).out();
+    let first = stream.lines().next().unwrap_or_default();
+    assert!(first.contains("STREAM"), "{stream}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //!
 //! [`table`] has a line for each application. [`server`] runs Redis or memcached in a private folder, and [`serve`] has the
 //! client of [`weir_loops::programs`] send it requests. [`program`] runs what is started once: scripts, and Weir's own
-//! programs, which tell of their figures by lines ([`weir_loops::programs::text`]). [`residency`] reads where their pages are.
+//! programs, which tell of their figures by lines ([`weir_loops::programs::report`]). [`residency`] reads where their pages are.
 
 mod folder;
 pub mod program;

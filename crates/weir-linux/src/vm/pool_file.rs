@@ -286,7 +286,7 @@ impl<'a> Mapping<'a> {
 }
 
 impl Drop for PoolFile {
-    /// Closing is not enough, as for [`Locked`](crate::locked::Locked).
+    /// Closing is not enough: a child that is being started has a copy of the file until it executes its program.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }

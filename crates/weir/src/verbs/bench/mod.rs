@@ -6,6 +6,7 @@ mod file;
 use std::fmt;
 use std::path::PathBuf;
 
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, Subcommand};
 use weir_lab::stream::Stream;
 use weir_lab::studies::{Entry, POINT_STUDIES};
@@ -67,7 +68,12 @@ impl fmt::Debug for Picked {
 fn command_of(entry: &Entry) -> Command {
     let command = (entry.command)();
     match command.get_name() == Stream::NAME {
-        true => DaxArgs::augment_args(command),
+        true => {
+            // What is added has words of its own, which are not those of the command.
+            let about = Resettable::from(command.get_about().cloned());
+            let long = Resettable::from(command.get_long_about().cloned());
+            (DaxArgs::augment_args(command).about(about)).long_about(long)
+        }
         false => command,
     }
 }
