@@ -17,13 +17,13 @@ use crate::store::Store;
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
-    /// Machine: `host`, a platform such as emr2s+cxl-a, or a file; see `weir help machines`.
+    /// Machine: `weir help machines`.
     #[arg(long, global = true, value_name = "MACHINE", default_value = "host", value_parser = machine)]
     pub on: String,
-    /// Output: table for reading, json as docs/json.md describes, csv with a head.
+    /// Output: table, json or csv.
     #[arg(long, global = true, value_enum, default_value_t = Format::Table, hide_possible_values = true)]
     pub format: Format,
-    /// File of runs [default: weir/runs.sqlite in the user's data directory].
+    /// File of runs [default: in your data directory].
     #[arg(
         long,
         global = true,
@@ -35,14 +35,14 @@ pub struct Global {
     /// Seed of every random choice.
     #[arg(long, global = true, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// On a model, simulate until half of each 95 % interval is at most this share of its figure, such as 1%.
+    /// On a model: the largest error, such as 1%.
+    // Half of each 95 % interval, as a share of its figure: it is simulated until that is reached.
     #[arg(long, global = true, value_name = "SHARE", value_parser = relative_error, allow_hyphen_values = true)]
     pub error: Option<f64>,
-    /// Before this host is measured, wait at most so long until other programs leave it quiet.
+    /// Wait at most so long for a quiet host.
     #[arg(long, global = true, value_name = "TIME")]
     pub wait: Option<Nanos>,
-    /// Share the work of `bench`, `design` and `reproduce` on models among workers: `local` processes, tasks of `ray`, or
-    /// a job array of `slurm`.
+    /// Share work on models: local, ray or slurm.
     #[arg(
         long,
         global = true,
@@ -51,10 +51,11 @@ pub struct Global {
         hide_possible_values = true
     )]
     pub engine: Option<Kind>,
-    /// Workers of the engine [default: as many as there are processors; with `RAY_ADDRESS`, all of that cluster].
+    /// Workers of the engine [default: one a processor].
+    // With `RAY_ADDRESS`, all of that cluster.
     #[arg(long, global = true, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=4096))]
     pub workers: Option<u16>,
-    /// Folder that all workers of the engine see [default: one next to the file of runs].
+    /// Folder all workers see [default: at the store].
     #[arg(long, global = true, value_name = "FOLDER", requires = "engine")]
     pub worker_folder: Option<PathBuf>,
     /// Do only a part of the work, such as `1/4`: other workers do the rest, into stores of their own.
@@ -69,7 +70,7 @@ pub struct Global {
     /// The version of the head whose work this worker shares.
     #[arg(long, global = true, value_name = "VERSION", hide = true)]
     pub head: Option<String>,
-    /// No progress on standard error; warnings and errors stay.
+    /// No progress; warnings and errors stay.
     #[arg(long, short, global = true)]
     pub quiet: bool,
 }
