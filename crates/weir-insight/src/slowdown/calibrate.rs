@@ -15,6 +15,7 @@ use weir_model::units::Cycles;
 
 use super::exposed::{self, Misses};
 use super::late::{self, Lost, Waits};
+use super::metrics::lacking;
 use super::{Metrics, rejected};
 use crate::breakdown::Difference;
 use crate::{InsightError, Run, least_squares};
@@ -277,14 +278,6 @@ fn late_of(lists: &[&PairMetrics<'_>], notes: &mut Vec<String>) -> Option<Late> 
     found
         .map_err(|why| notes.push(format!("the cache component is the published one: {why}")))
         .ok()
-}
-
-/// Which counters are missing, each with its reason.
-pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
-    let each = missing
-        .iter()
-        .map(|(counter, why)| format!("`{counter}`: {why}"));
-    each.collect::<Vec<_>>().join("; ")
 }
 
 fn fit_point(

@@ -104,3 +104,11 @@ fn cache(run: &Run<'_>, form: PrefetchForm) -> Option<f64> {
     };
     Some(level * prefetch::fill_buffer_hits(run)? * prefetch::from_memory(run, form)? * by_l1)
 }
+
+/// Which counters are missing, each with its reason.
+pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
+    let each = missing
+        .iter()
+        .map(|(counter, why)| format!("`{counter}`: {why}"));
+    each.collect::<Vec<_>>().join("; ")
+}

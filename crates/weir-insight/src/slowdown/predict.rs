@@ -2,7 +2,7 @@
 
 use weir_model::insight::{Bound, Constants, HeldOut, Margin, Rejected, SlowdownModel};
 
-use super::calibrate::lacking;
+use super::metrics::lacking;
 use super::{Metrics, Misses, Pair, Waits, nearness, rejected};
 use crate::bound::{Classification, classify};
 use crate::breakdown::Difference;
