@@ -12,7 +12,7 @@ use crate::type2::{self, Kind, Type2};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Before {
     /// No agent.
-    Nobody,
+    None,
     /// So many other hosts, to read.
     Sharers(u64),
     /// One other host, which did not write.
@@ -149,7 +149,7 @@ pub fn shared(before: Before, has: bool, store: bool) -> Cost {
     };
     let mut state = State::new();
     match before {
-        Before::Nobody => {}
+        Before::None => {}
         Before::Clean | Before::Dirty => {
             act(&mut state, 1, Act::Load);
         }

@@ -22,7 +22,7 @@ pub const MOST_HOSTS: usize = 64;
 pub enum Holders {
     /// None: memory has the only copy.
     #[default]
-    Nobody,
+    None,
     /// One host, which may write without a message and perhaps did.
     Alone {
         /// Which.
@@ -162,7 +162,7 @@ impl Directory {
         let asks = match holders {
             Holders::Alone { host: by, .. } if by == host => None,
             Holders::Shared(all) if all & own != 0 && !write => None,
-            Holders::Nobody => Some((Before::Nobody, false)),
+            Holders::None => Some((Before::None, false)),
             Holders::Alone { dirty: true, .. } => Some((Before::Dirty, false)),
             Holders::Alone { .. } => Some((Before::Clean, false)),
             Holders::Shared(all) => {
@@ -180,7 +180,7 @@ impl Directory {
                 host,
                 dirty: dirty || write,
             },
-            (Holders::Nobody, false) => Holders::Alone { host, dirty: false },
+            (Holders::None, false) => Holders::Alone { host, dirty: false },
             (Holders::Alone { host: by, .. }, false) => Holders::Shared(1 << by | own),
             (Holders::Shared(all), false) => Holders::Shared(all | own),
             (_, true) => {
@@ -217,7 +217,7 @@ impl Directory {
         };
         let holders = self.lines.remove(&oldest).unwrap_or_default();
         let (dirty, count) = match holders {
-            Holders::Nobody => return,
+            Holders::None => return,
             Holders::Alone { dirty, .. } => (dirty, 1),
             Holders::Shared(all) => (false, u64::from(all.count_ones())),
         };
@@ -233,7 +233,7 @@ impl Directory {
     /// Removes a line from the caches of all that hold it but one.
     fn forget(&mut self, holders: Holders, but: Option<Host>, line: Line) {
         let all = match holders {
-            Holders::Nobody => 0,
+            Holders::None => 0,
             Holders::Alone { host, .. } => 1 << host,
             Holders::Shared(all) => all,
         };
@@ -247,15 +247,15 @@ impl Directory {
     /// A host has no room for a line.
     fn evict(&mut self, host: Host, line: Line) -> Messages {
         let (next, dirty) = match self.holders(line) {
-            Holders::Alone { dirty, .. } => (Holders::Nobody, dirty),
+            Holders::Alone { dirty, .. } => (Holders::None, dirty),
             Holders::Shared(all) => match all & !(1 << host) {
-                0 => (Holders::Nobody, false),
+                0 => (Holders::None, false),
                 left => (Holders::Shared(left), false),
             },
-            Holders::Nobody => (Holders::Nobody, false),
+            Holders::None => (Holders::None, false),
         };
         self.lines.insert(line, next);
-        if let (Holders::Nobody, Some((filter, _))) = (next, &mut self.filter) {
+        if let (Holders::None, Some((filter, _))) = (next, &mut self.filter) {
             filter.last.remove(&line);
         }
         let leaves = |dirty| Messages::of(&cost::leaves(dirty, None));
@@ -370,7 +370,7 @@ mod tests {
                     let alone = states.iter().any(|state| *state != State::Shared);
                     prop_assert!(!alone || states.len() == 1, "one writer and no other copy");
                     let same = match directory.holders(line) {
-                        Holders::Nobody => states.is_empty(),
+                        Holders::None => states.is_empty(),
                         Holders::Alone { host, dirty } => {
                             naive.state(host.into(), line) == Some(match dirty {
                                 true => State::Modified,
@@ -409,12 +409,12 @@ mod tests {
             for &(host, line, write) in &all {
                 let sent = directory.access(host, line, write);
                 taken += sent.back_invalidations;
-                let held = (0..12).filter(|&line| directory.holders(line) != Holders::Nobody);
+                let held = (0..12).filter(|&line| directory.holders(line) != Holders::None);
                 prop_assert!(held.count() <= entries);
                 for (host, cache) in directory.caches.iter().enumerate() {
                     for &line in cache.last.keys() {
                         let has = match directory.holders(line) {
-                            Holders::Nobody => false,
+                            Holders::None => false,
                             Holders::Alone { host: by, .. } => usize::from(by) == host,
                             Holders::Shared(all) => all & 1 << host != 0,
                         };

@@ -79,7 +79,7 @@ fn a_transaction_sends_what_its_flow_says() {
             .join(", ")
     };
     assert_eq!(
-        names(cost::shared(Before::Nobody, false, false)),
+        names(cost::shared(Before::None, false, false)),
         "1 MemRd SnpData, 1 Cmp-E, 1 MemData"
     );
     assert_eq!(
@@ -136,7 +136,7 @@ fn latencies_are_sums_of_what_a_transaction_passes() {
         found.unwrap().2.latency(&parts).get()
     };
     let shared = |before, has, store| cost::shared(before, has, store).latency(&parts).get();
-    assert_eq!(shared(Before::Nobody, false, false), 121.0);
+    assert_eq!(shared(Before::None, false, false), 121.0);
     assert_eq!(shared(Before::Dirty, false, false), 161.0);
     assert_eq!(shared(Before::Sharers(7), true, true), 41.0);
     assert_eq!(of(Kind::Device, "device stores in device bias"), 100.0);

@@ -44,7 +44,7 @@ pub const COUNTERS: [Counter; 22] = [
     Counter::CpuMigrations,
 ];
 
-/// A run to explain, whoever counted it.
+/// A run to explain, from any source.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CountedRun {
     /// The workload, or the file.

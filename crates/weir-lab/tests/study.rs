@@ -368,7 +368,7 @@ fn a_tail_that_grows_with_load_is_reported_with_its_company() {
     assert!(cxl.contains("(1.0x the 230 ns of dram)"), "{cxl}");
     assert!(cxl.contains("grows with load"), "{cxl}");
     assert!(cxl.contains("32 readers") || cxl.contains("31 "), "{cxl}");
-    // The gap of DRAM is 30 ns whoever is with it; CXL's grows by 10 ns for each. A distribution keeps
+    // The gap of DRAM is 30 ns whatever runs with it; CXL's grows by 10 ns for each. A distribution keeps
     // values to half a percent.
     let near = |value: f64, wanted: f64| (value / wanted - 1.0).abs() < 0.05;
     let scores = tail::scores(&points);

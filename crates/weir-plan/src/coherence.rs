@@ -143,9 +143,9 @@ fn transactions(parts: &Parts) -> Vec<TransactionRow> {
         latency: cost.latency(parts),
     };
     let shared = [
-        ("load, no agent has it", Before::Nobody, false, false),
+        ("load, no agent has it", Before::None, false, false),
         ("load, another modified it", Before::Dirty, false, false),
-        ("store, no agent has it", Before::Nobody, false, true),
+        ("store, no agent has it", Before::None, false, true),
         ("store, another has it alone", Before::Clean, false, true),
         ("store, another modified it", Before::Dirty, false, true),
         ("store, 7 others share it", Before::Sharers(7), true, true),

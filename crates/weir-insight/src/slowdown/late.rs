@@ -15,7 +15,7 @@
 //! their line under way, at most one for each prefetch, and L2_HIT and L3_HIT found it in the cache. Prefetches
 //! that hit the last-level cache are not slowed either.
 //!
-//! Cycles during a miss are the miss's, whoever else waits. The slower tier makes those cycles more: in a run
+//! Cycles during a miss are the miss's, whatever else waits. The slower tier makes those cycles more: in a run
 //! that is longer by `S_DRAM`, all of it during misses, a wait that falls anywhere falls during one more
 //! often, and counts as the caches' by 1 / (1 + `S_DRAM`) of its length.
 //!

@@ -73,7 +73,7 @@ pub struct Phase {
     /// either.
     #[serde(default)]
     pub vector: f64,
-    /// Branches that are predicted wrong in a thousand instructions, besides those that hang on an element
+    /// Branches that are predicted wrong in a thousand instructions, besides those that depend on an element
     /// of a region. What they cost while everything hits is in `cpi`; one in the slice of a load that
     /// misses stops what follows until the load is back.
     #[serde(default)]

@@ -8,7 +8,7 @@ use super::{ALIKE, HEADROOM, PASS_S, Payback, SMOOTH};
 use crate::policy::Seen;
 use crate::tier::Tier;
 
-/// A price below which there is none, in ns of thread time in a second.
+/// Below this a price is 0, in ns of thread time in a second.
 const NO_PRICE: f64 = 0.1;
 /// By which factors the price rises in a second, and falls while room is spare; and falls otherwise. Rates of pages differ by
 /// factors of thousands, so it must cross a factor of 100 in a few passes of sampling; a pass of Linux' takes 1 s or more.

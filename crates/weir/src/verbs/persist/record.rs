@@ -23,7 +23,7 @@ use crate::verbs::workload::is_script;
 /// The time between two looks at a stop request.
 const LOOK: Duration = Duration::from_millis(50);
 /// The time between two lines of progress.
-const TOLD: Duration = Duration::from_secs(10);
+const PROGRESS: Duration = Duration::from_secs(10);
 /// Digits of the largest pool, for which the file keeps a place.
 const DIGITS: usize = 10;
 
@@ -172,11 +172,11 @@ fn follow(
     let (ended, ends) = channel::<()>();
     let written = std::thread::scope(|scope| {
         scope.spawn(move || {
-            let (mut ending, mut shown_text) = (Ending::after(args.lasts, process), Instant::now());
+            let (mut ending, mut last) = (Ending::after(args.lasts, process), Instant::now());
             while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 ending.look(context.stop.requested());
-                if shown_text.elapsed() > TOLD {
-                    shown_text = Instant::now();
+                if last.elapsed() > PROGRESS {
+                    last = Instant::now();
                     context.note(&format!("{} events", events.load(Ordering::Relaxed)));
                 }
             }

@@ -238,12 +238,12 @@ mod tests {
             ),
         ] {
             std::fs::write(&path, wrong).unwrap();
-            let shown_text = read(&path).err().and_then(|failure| failure.message());
+            let reason = read(&path).err().and_then(|failure| failure.message());
             assert!(
-                shown_text
+                reason
                     .as_deref()
-                    .is_some_and(|shown_text| shown_text.contains(words)),
-                "{shown_text:?}"
+                    .is_some_and(|reason| reason.contains(words)),
+                "{reason:?}"
             );
         }
     }
