@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use weir_lab::Part;
-use weir_linux::steer::Restored;
 use weir_model::units::Nanos;
 
-use crate::engine::Kind;
 use crate::failure::Result;
 use crate::interrupt::Stop;
 use crate::machine::without_spaces;
+use crate::session::say;
 use crate::store::Store;
 
 /// Options of every verb.
@@ -50,7 +49,7 @@ pub struct Global {
         value_name = "ENGINE",
         hide_possible_values = true
     )]
-    pub engine: Option<Kind>,
+    pub engine: Option<Engine>,
     /// Workers of the engine [default: one a processor].
     // With `RAY_ADDRESS`, all of that cluster.
     #[arg(long, global = true, value_name = "N", requires = "engine", value_parser = clap::value_parser!(u16).range(1..=4096))]
@@ -104,6 +103,17 @@ pub enum Format {
     Csv,
 }
 
+/// What starts workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Engine {
+    /// Processes of this machine.
+    Local,
+    /// Tasks of Ray: of the cluster that `RAY_ADDRESS` names, or of one that is started here.
+    Ray,
+    /// A job array of Slurm.
+    Slurm,
+}
+
 /// The arguments that every verb takes, and the way to end early.
 #[derive(Debug, Clone)]
 pub struct Context {
@@ -148,25 +158,4 @@ impl Context {
             say(text);
         }
     }
-}
-
-/// Tells the user what was restored of a run that was killed, and what is wrong with it.
-pub fn say_restored(restored: &Restored) {
-    for path in &restored.put_back {
-        say(&format!(
-            "weir: restored what an earlier run had left: {path}"
-        ));
-    }
-    for message in restored.remarks() {
-        say(&format!("weir: warning: {message}"));
-    }
-}
-
-/// Writes a line to standard error. Where that is gone no one reads it.
-pub fn say(text: &str) {
-    use std::io::Write;
-    if crate::embed::say(text) {
-        return;
-    }
-    let _ = writeln!(std::io::stderr().lock(), "{text}");
 }

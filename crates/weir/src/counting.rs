@@ -18,11 +18,13 @@ use weir_model::counters::Counter;
 use weir_model::events::{Amounts, EventLibrary, EventTable};
 use weir_model::units::Nanos;
 
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::interrupt::Stop;
 use crate::machine::HOST;
+use crate::session::say;
+use crate::stored;
 
 /// A command that is shorter is mostly its own start.
 const SHORT: Nanos = Nanos(1e6);
@@ -217,4 +219,19 @@ pub fn read_file(file: &Path, options: &ReadOptions) -> Result<CountersDocument>
     static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
     counter_file::read(&name, &text, options, &LIBRARY)
         .map_err(|error| Failure::Request(error.into()))
+}
+
+/// Counters from a file that `perf stat` or Weir wrote, or from an imported run where a run's number is named.
+///
+/// # Errors
+/// It cannot be read, or is none.
+pub fn counters(context: &Context, path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
+    if let Some(kept) = stored::counters(context, path)? {
+        return Ok(kept);
+    }
+    let options = ReadOptions {
+        cpu: cpu.map(str::to_owned),
+        cgroup: None,
+    };
+    read_file(path, &options)
 }

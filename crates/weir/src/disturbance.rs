@@ -4,7 +4,8 @@ use std::time::{Duration, Instant};
 
 use weir_linux::Root;
 
-use crate::context::{Context, say};
+use crate::context::Context;
+use crate::session::say;
 
 /// How long the processors are watched.
 const LOOK: Duration = Duration::from_millis(300);

@@ -14,16 +14,16 @@ use weir_model::frame::Frame;
 use weir_model::machine::MachineKind;
 use weir_model::topology::TierKind;
 
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::disturbance;
-use crate::embed;
 use crate::estimate::agree;
 use crate::failure::{Failure, Result};
 use crate::figures::{Earlier, Keep, Kept};
 use crate::host;
-use crate::insight::header_of;
 use crate::machine::{self, Chosen};
 use crate::output::alike;
+use crate::session;
+use crate::session::say;
 use crate::store::{NewRun, Plan, RunId, RunState, Store, StoreError, StoredRun, understood};
 
 /// A study at work: where, how often, under which name.
@@ -197,9 +197,12 @@ impl<'a> Job<'a> {
         run: RunId,
         earlier: Earlier,
     ) -> Result<Done<S::Output>> {
-        embed::is_of(run);
+        session::is_of(run);
         let keeper = Keep {
-            job: self,
+            context: self.context,
+            chosen: self.chosen,
+            verb: self.verb,
+            rounds: self.rounds,
             began: Instant::now(),
             earlier,
             run,
@@ -293,6 +296,27 @@ impl<'a> Job<'a> {
 
 /// The list of a document whose rows are kept one by one while they are measured.
 pub const POINTS: &str = "points";
+
+/// The header of a document whose counters are of no machine that is known yet.
+pub fn header(schema: &str, context: &Context, processor: &str) -> Header {
+    Header {
+        schema: schema.into(),
+        weir: env!("CARGO_PKG_VERSION").into(),
+        processor: processor.into(),
+        seed: context.global.seed,
+        ..Header::default()
+    }
+}
+
+/// The header of a document of a machine.
+pub fn header_of(schema: &str, context: &Context, chosen: &Chosen) -> Header {
+    Header {
+        machine: chosen.identity.clone(),
+        topology: chosen.topology.clone(),
+        capabilities: chosen.capabilities.clone(),
+        ..header(schema, context, &chosen.topology.processor)
+    }
+}
 
 /// A run that is about to begin.
 ///

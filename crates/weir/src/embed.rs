@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use clap::{CommandFactory, Parser};
 use serde_json::Value;
@@ -16,76 +16,21 @@ use weir_model::frame::Frame;
 
 use crate::cli::Cli;
 use crate::context::{Context, Format};
-use crate::documents::KINDS;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Stop;
+use crate::kinds::KINDS;
 use crate::report;
+use crate::session;
+use crate::shown::Shown;
 use crate::store::{RunId, Store, StoredRun};
-use crate::studies::{self, Shown};
+use crate::stored;
+use crate::studies;
 use crate::verbs::{self, runs};
 
-/// What a program learns while a verb runs. It is called from several threads.
-pub trait Listener: Send + Sync {
-    /// A line that the command writes to standard error.
-    fn said(&self, line: &str);
+pub use crate::session::Listener;
 
-    /// So many figures of these are done.
-    fn reached(&self, title: &str, done: usize, of: usize);
-}
-
-struct Session {
-    listener: Arc<dyn Listener>,
-    printed: String,
-    runs: Vec<RunId>,
-}
-
-static SESSION: Mutex<Option<Session>> = Mutex::new(None);
 /// Held by the verb that runs.
 static TURN: Mutex<()> = Mutex::new(());
-
-fn session() -> MutexGuard<'static, Option<Session>> {
-    SESSION.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn listener() -> Option<Arc<dyn Listener>> {
-    session()
-        .as_ref()
-        .map(|session| Arc::clone(&session.listener))
-}
-
-/// Whether a verb runs inside another program, which has no terminal for questions.
-pub(crate) fn is_active() -> bool {
-    session().is_some()
-}
-
-/// Takes what would go to standard output; whether it was taken.
-pub(crate) fn print(text: &str) -> bool {
-    let mut session = session();
-    let taken = session.as_mut().map(|to| to.printed.push_str(text));
-    taken.is_some()
-}
-
-/// Takes what would go to standard error; whether it was taken.
-pub(crate) fn say(line: &str) -> bool {
-    let taken = listener().map(|to| to.said(line));
-    taken.is_some()
-}
-
-/// Passes progress on.
-pub(crate) fn reached(title: &str, done: usize, of: usize) {
-    if let Some(to) = listener() {
-        to.reached(title, done, of);
-    }
-}
-
-/// Notes a run that is the verb's result.
-pub(crate) fn is_of(run: RunId) {
-    if let Some(to) = session().as_mut()
-        && !to.runs.contains(&run)
-    {
-        to.runs.push(run);
-    }
-}
 
 /// How a verb ended that did not end well.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -136,7 +81,7 @@ struct Clear;
 
 impl Drop for Clear {
     fn drop(&mut self) {
-        *session() = None;
+        session::end();
     }
 }
 
@@ -174,11 +119,7 @@ pub fn run(words: Vec<OsString>, listener: Arc<dyn Listener>) -> Ran {
     };
     cli.global.format = Format::Json;
     weir_model::stop::flag().store(false, Ordering::Relaxed);
-    *session() = Some(Session {
-        listener,
-        printed: String::new(),
-        runs: Vec::new(),
-    });
+    session::begin(listener);
     let clear = Clear;
     let context = Context {
         global: cli.global.clone(),
@@ -193,7 +134,7 @@ pub fn run(words: Vec<OsString>, listener: Arc<dyn Listener>) -> Ran {
             message: failure.message().unwrap_or_default(),
         });
     }
-    if let Some(session) = session().take() {
+    if let Some(session) = session::end() {
         ran.printed = session.printed;
         ran.runs = session.runs;
     }
@@ -232,7 +173,7 @@ impl Opened {
             Some(path) => path.to_owned(),
             None => Store::default_path()?,
         };
-        let stored = runs::load(Store::open_existing(&path)?.as_ref(), &path, name)?;
+        let stored = stored::load(Store::open_existing(&path)?.as_ref(), &path, name)?;
         // A run that was stopped before it had an answer has a header only.
         let shown = studies::reader(&stored).map(|reader| (reader.shown)(&stored));
         let shown = match shown.transpose() {
@@ -253,7 +194,7 @@ impl Opened {
     /// This version does not read it.
     pub fn document(&self) -> Result<Value> {
         match self.shown {
-            Some(_) => runs::json(&self.stored),
+            Some(_) => stored::json(&self.stored),
             None => Ok(self.stored.document.clone()),
         }
     }

@@ -5,10 +5,11 @@ use std::time::Instant;
 
 use weir_lab::PointSpec;
 
-use crate::context::{Context, say};
-use crate::embed;
+use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
+use crate::session;
+use crate::session::say;
 
 /// Plans up to this many measurements start without a word.
 const ASK_ABOVE: usize = 10_000;
@@ -42,7 +43,7 @@ pub fn agree(
         context.note(&said);
         return Ok(());
     }
-    if embed::is_active() || !io::stdin().is_terminal() {
+    if session::is_active() || !io::stdin().is_terminal() {
         return Err(Failure::request(format!(
             "{said}; add --yes to measure them all, or leave values out"
         )));

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use weir_model::capability::Unavailable;
 use weir_model::machine::MachineError;
 
 /// What every verb returns.
@@ -91,6 +92,12 @@ impl From<MachineError> for Failure {
             MachineError::Interrupted => Failure::Partial(error.to_string()),
             _ => Failure::Work(error.into()),
         }
+    }
+}
+
+impl From<Unavailable> for Failure {
+    fn from(why: Unavailable) -> Self {
+        Failure::Missing(anyhow::anyhow!("{why}"))
     }
 }
 

@@ -7,9 +7,10 @@ use std::time::Instant;
 use weir_lab::{Finished, Keeper, Part, PointSpec};
 use weir_model::document::Point;
 
-use crate::context::say;
-use crate::driver::Job;
+use crate::context::Context;
+use crate::machine::Chosen;
 use crate::progress::Progress;
+use crate::session::say;
 use crate::store::{Figure, RunId, Store, StoreError};
 
 /// So many steps are worth a report of progress.
@@ -27,9 +28,15 @@ pub(crate) struct Earlier {
 }
 
 /// Keeps figures while a study runs.
-pub(crate) struct Keep<'j, 'a> {
-    /// The study at work.
-    pub(crate) job: &'j Job<'a>,
+pub(crate) struct Keep<'a> {
+    /// What every verb is given.
+    pub(crate) context: &'a Context,
+    /// The machine.
+    pub(crate) chosen: &'a Chosen,
+    /// The verb as the store has it.
+    pub(crate) verb: &'a str,
+    /// How often each point is measured.
+    pub(crate) rounds: u32,
     /// When this process began with it.
     pub(crate) began: Instant,
     /// What there was before.
@@ -161,7 +168,7 @@ impl Kept {
     }
 }
 
-impl Keep<'_, '_> {
+impl Keep<'_> {
     /// Seconds that the run took, with those of earlier processes.
     pub(crate) fn elapsed_s(&self) -> f64 {
         match self.earlier.complete {
@@ -176,7 +183,7 @@ impl Keep<'_, '_> {
 
     /// A real machine repeats nothing: only what this run has is reused. A model's answer is good for every run.
     fn is_model(&self) -> bool {
-        self.job.chosen.testbed.physics().is_some()
+        self.chosen.testbed.physics().is_some()
     }
 
     /// The answer to a point that the store has, with so many repetitions at least.
@@ -222,7 +229,7 @@ impl Keep<'_, '_> {
             state.save(self.run, figure);
         }
         let had = done.point.repetitions.max(least);
-        if least == self.job.rounds || done.point.error.is_some() {
+        if least == self.rounds || done.point.error.is_some() {
             state.has(seq, &done.point);
         }
         state.repetitions += had as usize;
@@ -245,8 +252,8 @@ impl Keep<'_, '_> {
     fn show(&self, state: &mut Kept) {
         let new = state.wanted.saturating_sub(state.reused).max(1);
         let total = new.max(state.measured);
-        let title = format!("{} on {}", self.job.verb, self.job.chosen.identity.name);
-        let quiet = self.job.context.global.quiet;
+        let title = format!("{} on {}", self.verb, self.chosen.identity.name);
+        let quiet = self.context.global.quiet;
         let progress = state
             .progress
             .get_or_insert_with(|| Progress::begin(&title, total, quiet));
@@ -254,11 +261,13 @@ impl Keep<'_, '_> {
             let (all, done) = state.work;
             progress.step(state.measured, total, done / all.max(done));
         }
-        (self.job.context.stop).waits_for(format!("figure {} of {total}", state.measured + 1));
+        self.context
+            .stop
+            .waits_for(format!("figure {} of {total}", state.measured + 1));
     }
 }
 
-impl Keeper for Keep<'_, '_> {
+impl Keeper for Keep<'_> {
     fn planned(&self, more: &[PointSpec], rounds: u32) {
         let mut state = self.state();
         state.planned += more.len();
@@ -293,7 +302,7 @@ impl Keeper for Keep<'_, '_> {
         let state = &mut *state;
         state.measured += 1;
         state.work.1 += self.work(&done.spec);
-        if done.round + 1 == self.job.rounds || done.point.error.is_some() {
+        if done.round + 1 == self.rounds || done.point.error.is_some() {
             state.has(seq, &done.point);
         }
         state.repetitions += usize::from(done.point.error.is_none());
@@ -319,7 +328,7 @@ impl Keeper for Keep<'_, '_> {
         }
         state.steps.0 += 1;
         if of >= MANY {
-            let (verb, quiet) = (self.job.verb, self.job.context.global.quiet);
+            let (verb, quiet) = (self.verb, self.context.global.quiet);
             let begin = || Progress::begin(verb, of, quiet);
             state.progress.get_or_insert_with(begin).step(
                 state.steps.0,
@@ -344,10 +353,10 @@ impl Keeper for Keep<'_, '_> {
     }
 
     fn part(&self) -> Option<Part> {
-        self.job.context.part
+        self.context.part
     }
 
     fn stop(&self) -> bool {
-        self.job.context.stop.requested()
+        self.context.stop.requested()
     }
 }

@@ -9,20 +9,16 @@ use anyhow::{Context as _, anyhow};
 use weir_insight::InsightError;
 use weir_insight::slowdown::file;
 use weir_insight::two_tiers::Tiers;
-use weir_model::counter_file::{self, CountersDocument, ReadOptions};
-use weir_model::document::Header;
+use weir_model::counter_file::{self};
 use weir_model::insight::SlowdownModel;
 use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
 
 use crate::context::Context;
-use crate::counting;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::machine::Chosen;
+use crate::output::quoted;
 use crate::progress::Progress;
-use crate::verbs::report::quoted;
-use crate::verbs::runs;
 
 impl From<InsightError> for Failure {
     fn from(error: InsightError) -> Self {
@@ -34,48 +30,12 @@ impl From<InsightError> for Failure {
     }
 }
 
-/// Counters from a file that `perf stat` or Weir wrote, or from an imported run where a run's number is named.
-///
-/// # Errors
-/// It cannot be read, or is none.
-pub fn counters(context: &Context, path: &Path, cpu: Option<&str>) -> Result<CountersDocument> {
-    if let Some(kept) = runs::counters(context, path)? {
-        return Ok(kept);
-    }
-    let options = ReadOptions {
-        cpu: cpu.map(str::to_owned),
-        cgroup: None,
-    };
-    counting::read_file(path, &options)
-}
-
 /// The two tiers of a comparison, by name.
 ///
 /// # Errors
 /// The machine has not these, or they are one.
 pub fn tiers(topology: &Topology, from: &TierName, to: &TierName) -> Result<Tiers> {
     Tiers::of(topology, from, to).map_err(|error| Failure::Request(error.into()))
-}
-
-/// The header of a document whose counters are of no machine that is known yet.
-pub fn header(schema: &str, context: &Context, processor: &str) -> Header {
-    Header {
-        schema: schema.into(),
-        weir: env!("CARGO_PKG_VERSION").into(),
-        processor: processor.into(),
-        seed: context.global.seed,
-        ..Header::default()
-    }
-}
-
-/// The header of a document of a machine.
-pub fn header_of(schema: &str, context: &Context, chosen: &Chosen) -> Header {
-    Header {
-        machine: chosen.identity.clone(),
-        topology: chosen.topology.clone(),
-        capabilities: chosen.capabilities.clone(),
-        ..header(schema, context, &chosen.topology.processor)
-    }
 }
 
 /// Where the model of a pair is kept: next to the run store.

@@ -11,7 +11,7 @@ use signal_hook::consts::{
 };
 use signal_hook::{flag, low_level};
 
-use crate::context::say;
+use crate::session::say;
 
 /// What a shell reports for a process that Ctrl-C ended.
 const EXIT_BY_INTERRUPT: i32 = 130;

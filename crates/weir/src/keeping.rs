@@ -9,12 +9,13 @@ use serde::de::DeserializeOwned;
 use weir_lab::Outcome;
 use weir_model::document::{Document, Header};
 
-use crate::context::{Context, Format, say};
-use crate::driver::{main_list, new_run};
-use crate::embed;
+use crate::context::{Context, Format};
+use crate::driver::{header, main_list, new_run};
 use crate::failure::Result;
+use crate::session;
+use crate::session::say;
+use crate::shown;
 use crate::store::{RunId, RunState, Store};
-use crate::studies;
 
 /// Where a verb will keep its document. A mistyped path loses no work.
 #[derive(Debug)]
@@ -70,7 +71,7 @@ impl<'a> Keeping<'a> {
                 .begin(&new_run(self.context, self.verb, header, 0)?)?,
         };
         self.run = Some(run);
-        embed::is_of(run);
+        session::is_of(run);
         let body = serde_json::to_string(part).context("cannot keep a part of the run")?;
         Ok(self.store.keep(run, self.verb, address, &body)?)
     }
@@ -88,7 +89,7 @@ impl<'a> Keeping<'a> {
         let list = main_list::<O>().unwrap_or_default();
         let kept = self.add(&document.header, &document, &list);
         if !self.is_part || context.global.format == Format::Table {
-            studies::show_in(file, context, &document, kept.as_ref().ok().copied())?;
+            shown::show_in(file, context, &document, kept.as_ref().ok().copied())?;
         }
         kept.map(drop)
     }
@@ -101,7 +102,7 @@ impl<'a> Keeping<'a> {
                 self.store.begin(&run)?
             }
         };
-        embed::is_of(run);
+        session::is_of(run);
         self.store.settle(run, document, list)?;
         let state = match header.partial {
             true => RunState::Partial,
@@ -111,4 +112,14 @@ impl<'a> Keeping<'a> {
             .finish(run, state, header.elapsed_s, &header.warnings)?;
         Ok(run)
     }
+}
+
+/// Keeps and prints what was found without a machine.
+///
+/// # Errors
+/// It cannot be printed, or the store does not take it.
+pub fn found<O: Outcome>(context: &Context, verb: &'static str, output: O) -> Result<()> {
+    let keeping = Keeping::begin(context, verb)?;
+    let header = header(O::SCHEMA, context, "");
+    keeping.put(Document { header, output }, None)
 }

@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use weir_lab::lab::NoMachine;
 use weir_linux::LinuxTestbed;
 use weir_linux::memory::Pages;
+use weir_linux::steer::Restored;
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
 use weir_model::machine::{Identity, MachineKind, Testbed};
@@ -14,9 +15,9 @@ use weir_model::toml::MOST_BYTES;
 use weir_model::topology::{TierName, Topology};
 use weir_sim::{Sampling, SimTestbed};
 
-use crate::context::say_restored;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::session::say;
 
 /// A machine that was chosen, and what it says of itself.
 pub struct Chosen {
@@ -55,6 +56,18 @@ impl Chosen {
 pub fn without_spaces(on: &str) -> String {
     let parts: Vec<&str> = on.split('+').map(str::trim).collect();
     parts.join("+")
+}
+
+/// Tells the user what was restored of a run that was killed, and what is wrong with it.
+pub fn say_restored(restored: &Restored) {
+    for path in &restored.put_back {
+        say(&format!(
+            "weir: restored what an earlier run had left: {path}"
+        ));
+    }
+    for message in restored.remarks() {
+        say(&format!("weir: warning: {message}"));
+    }
 }
 
 /// The suffix of a model's name if its long windows are sampled.

@@ -8,10 +8,12 @@ use weir_model::machine::MachineError;
 use weir_model::topology::{TierName, Topology};
 use weir_steer::config::Config;
 
-use crate::context::{Context, say, say_restored};
+use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::insight;
 use crate::machine;
+use crate::machine::say_restored;
+use crate::session::say;
 use crate::system::{self, System};
 
 /// This host, where commands run.

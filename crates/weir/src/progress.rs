@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::context::say;
-use crate::embed;
 use crate::output::seconds;
+use crate::session;
+use crate::session::say;
 
 /// How often a line is written where there is no terminal, also while one figure takes long.
 const SPARSE: Duration = Duration::from_secs(10);
@@ -106,8 +106,8 @@ impl Progress {
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
         let shown = if quiet {
             Shown::Nothing
-        } else if embed::is_active() {
-            embed::reached(title, 0, of);
+        } else if session::is_active() {
+            session::reached(title, 0, of);
             Shown::Elsewhere(title.to_owned())
         } else if io::stderr().is_terminal() {
             let bar = ProgressBar::with_draw_target(
@@ -134,7 +134,7 @@ impl Progress {
         let now = Reached { done, of, share };
         match &mut self.shown {
             Shown::Nothing => {}
-            Shown::Elsewhere(title) => embed::reached(title, done, of),
+            Shown::Elsewhere(title) => session::reached(title, done, of),
             Shown::Bar(bar) => {
                 if let Some(left) = now.left(self.began.elapsed()) {
                     bar.set_message(format!("{left} left"));

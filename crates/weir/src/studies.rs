@@ -1,9 +1,5 @@
 //! Every study, a line each, and how stored runs are read.
 
-use std::path::Path;
-
-use schemars::schema_for;
-use serde::Deserialize as _;
 use serde_json::Value;
 use weir_insight::documents::{Calibrated, Explained, Predictions, Tuned};
 use weir_insight::objects::PlaceAdvice;
@@ -25,13 +21,9 @@ use weir_lab::offload::{Offload, Offloaded};
 use weir_lab::reproduce::sensitivity::Sensitivity;
 use weir_lab::reproduce::{Reproduce, Reproduction, Vary};
 use weir_lab::stage::{Stage, Staging};
-use weir_lab::view::View;
 use weir_lab::workload::application::{self, ApplicationRun};
 use weir_lab::workload::{RunAlone, WorkloadCost};
-use weir_lab::{About, Lab, LabError, Outcome, PointSpec, Points, Severity, Study, Verdict};
-use weir_model::document::{Document, Header, Record};
-use weir_model::frame::{Frame, with_prefix};
-
+use weir_lab::{Lab, LabError, Outcome, PointSpec, Points, Study};
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::study::Regulate;
 use weir_steer::tier::advise::{Advise, Advised};
@@ -56,19 +48,46 @@ use weir_plan::predict::balance::BalancePlan;
 use weir_plan::predict::insensitive::InsensitivePlan;
 use weir_plan::predict::untouched::UntouchedPlan;
 
-use crate::context::{Context, Format};
+use crate::context::Context;
 use crate::driver::{self, Job};
-use crate::failure::{Failure, Result};
-use crate::files;
+use crate::failure::Result;
 use crate::machine::Chosen;
-use crate::output::{print, print_text, seconds, to_json, wrap};
-use crate::render::{self, csv};
-use crate::store::{RunId, StoredRun, understood};
-use crate::verbs::bench::dax;
-use crate::verbs::runs;
-use crate::verbs::tier::{self, Tiered};
-use crate::verbs::workload;
-use crate::verbs::{persist, plan};
+use crate::shown::{Shown, document, show, shown};
+use crate::store::{RunId, StoredRun};
+use crate::verbs::tier::windows::Tiered;
+
+/// `weir tier run`.
+pub const TIER_RUN: &str = "tier run";
+/// `weir workload import`.
+pub const WORKLOAD_IMPORT: &str = "workload import";
+/// `weir workload record`.
+pub const WORKLOAD_RECORD: &str = "workload record";
+/// `weir persist check`.
+pub const PERSIST_CHECK: &str = "persist check";
+/// `weir bench stream --dax`.
+pub const STREAM_DAX: &str = "bench stream --dax";
+/// `weir runs import`, of rows that are no figures of benches. The others have the verb of their tool: `import mlc`.
+pub const RUNS_IMPORT: &str = "runs import";
+/// `weir plan latency`.
+pub const PLAN_LATENCY: &str = "plan latency";
+/// `weir plan cost`.
+pub const PLAN_COST: &str = "plan cost";
+/// `weir plan packing`.
+pub const PLAN_PACKING: &str = "plan packing";
+/// `weir plan pool`.
+pub const PLAN_POOL: &str = "plan pool";
+/// `weir plan failures`.
+pub const PLAN_FAILURES: &str = "plan failures";
+/// `weir plan insensitive`.
+pub const PLAN_INSENSITIVE: &str = "plan insensitive";
+/// `weir plan untouched`.
+pub const PLAN_UNTOUCHED: &str = "plan untouched";
+/// `weir plan balance`.
+pub const PLAN_BALANCE: &str = "plan balance";
+/// `weir plan coherence`.
+pub const PLAN_COHERENCE: &str = "plan coherence";
+/// `weir plan kernels`.
+pub const PLAN_KERNELS: &str = "plan kernels";
 
 /// Points that were planned elsewhere: by a file of sweeps, by the tour, or by a run that was stopped.
 #[derive(Debug, Clone)]
@@ -119,32 +138,32 @@ pub static STORED: &[Reader] = &[
     Reader::of::<Neighbours>(NeighbourSearch::VERB),
     Reader::of::<ScenarioOutcome>(Regulate::VERB),
     Reader::of::<Simulated>(Simulate::VERB),
-    Reader::of::<Tiered>(tier::RUN),
+    Reader::of::<Tiered>(TIER_RUN),
     Reader::of::<Profile>(ProfileModel::VERB),
     Reader::of::<Advised>(Advise::VERB),
     Reader::of::<Compared>(Population::VERB),
     Reader::of::<ApplicationRun>(application::VERB),
     Reader::of::<WorkloadCost>(RunAlone::VERB),
-    Reader::of::<Imported>(workload::IMPORT),
-    Reader::of::<Imported>(workload::RECORD),
+    Reader::of::<Imported>(WORKLOAD_IMPORT),
+    Reader::of::<Imported>(WORKLOAD_RECORD),
     Reader::of::<Sensitivity>(Vary::VERB),
     Reader::of::<Reproduction>(Reproduce::VERB),
     Reader::of::<Fitted>(Fit::VERB),
-    Reader::of::<PoolLatencies>(plan::LATENCY),
-    Reader::of::<CostPlan>(plan::COST),
-    Reader::of::<PackingBound>(plan::PACKING),
-    Reader::of::<PoolPlan>(plan::POOL),
-    Reader::of::<FailurePlan>(plan::FAILURES),
-    Reader::of::<InsensitivePlan>(plan::INSENSITIVE),
-    Reader::of::<UntouchedPlan>(plan::UNTOUCHED),
-    Reader::of::<BalancePlan>(plan::BALANCE),
-    Reader::of::<CoherencePlan>(plan::COHERENCE),
-    Reader::of::<KernelPlan>(plan::KERNELS),
+    Reader::of::<PoolLatencies>(PLAN_LATENCY),
+    Reader::of::<CostPlan>(PLAN_COST),
+    Reader::of::<PackingBound>(PLAN_PACKING),
+    Reader::of::<PoolPlan>(PLAN_POOL),
+    Reader::of::<FailurePlan>(PLAN_FAILURES),
+    Reader::of::<InsensitivePlan>(PLAN_INSENSITIVE),
+    Reader::of::<UntouchedPlan>(PLAN_UNTOUCHED),
+    Reader::of::<BalancePlan>(PLAN_BALANCE),
+    Reader::of::<CoherencePlan>(PLAN_COHERENCE),
+    Reader::of::<KernelPlan>(PLAN_KERNELS),
     Reader::of::<Designs>(DesignStudy::VERB),
-    Reader::of::<PersistCheck>(persist::CHECK),
-    Reader::of::<AppDirect>(dax::VERB),
+    Reader::of::<PersistCheck>(PERSIST_CHECK),
+    Reader::of::<AppDirect>(STREAM_DAX),
     Reader::of::<Acceptance>(Accept::VERB),
-    Reader::of::<Readings>(runs::IMPORT),
+    Reader::of::<Readings>(RUNS_IMPORT),
     Reader::of::<Points>(Planned::VERB),
 ];
 
@@ -225,164 +244,4 @@ impl<S: Study + Clone> Whole for S {
     fn resume(&self, context: &Context, run: RunId) -> Result<()> {
         driver::resume(context, run, None, |_, _, _| Ok(self.clone()))?.verdict()
     }
-}
-
-/// Prints what a study found, in the format that was asked for.
-///
-/// # Errors
-/// Standard output cannot be written to.
-pub fn show<O: Outcome>(
-    context: &Context,
-    document: &Document<O>,
-    run: Option<RunId>,
-) -> Result<()> {
-    show_in(None, context, document, run)
-}
-
-/// As [`show`], into a file where one is named.
-///
-/// # Errors
-/// The file or standard output cannot be written to.
-pub fn show_in<O: Outcome>(
-    file: Option<&Path>,
-    context: &Context,
-    document: &Document<O>,
-    run: Option<RunId>,
-) -> Result<()> {
-    let format = context.global.format;
-    let text = match format {
-        Format::Table => shown(document).text(),
-        Format::Json => to_json(document)?,
-        Format::Csv => csv::to_csv(&shown(document).frame(None)?)?,
-    };
-    match (file, format) {
-        (Some(file), _) => files::write(file, text)?,
-        (None, Format::Table) => print_text(&text)?,
-        (None, _) => print(&text)?,
-    }
-    if let (Format::Table, Some(run)) = (format, run) {
-        let took = seconds(document.header.elapsed_s);
-        context.note(&format!(
-            "run {run} took {took}; `weir report {run}` draws it"
-        ));
-    }
-    Ok(())
-}
-
-/// A run ready to be rendered.
-#[derive(Debug, Clone)]
-pub struct Shown {
-    /// See [`Outcome::TITLE`].
-    pub title: &'static str,
-    /// See [`Outcome::WORDS`].
-    pub words: &'static str,
-    /// What it was measured on, and how.
-    pub header: Header,
-    /// Its lists of rows, the main one first.
-    pub frames: Vec<Frame>,
-    /// How they are shown.
-    pub views: Vec<View>,
-    /// What they mean, the answer first.
-    pub answer: Vec<Verdict>,
-}
-
-impl Shown {
-    /// The rows of this list, or of the main one, with the machine in front.
-    ///
-    /// # Errors
-    /// There is no list of this name.
-    pub fn frame(&self, name: Option<&str>) -> Result<Frame> {
-        let mut known = self.frames.iter();
-        let frame = known.find(|frame| name.is_none_or(|name| frame.name == name));
-        let frame = frame.ok_or_else(|| {
-            let names: Vec<&str> = self.frames.iter().map(|f| f.name.as_str()).collect();
-            Failure::request(format!(
-                "no list of rows is called `{}` here; there are {}",
-                name.unwrap_or_default(),
-                names.join(", ")
-            ))
-        })?;
-        Ok(match self.header.name() {
-            "" => frame.clone(),
-            machine => with_prefix(&[("machine", machine.into())], frame),
-        })
-    }
-
-    /// The answer with its doubts, tables of the rows, and what else they mean.
-    pub fn text(&self) -> String {
-        let (notes, doubts): (Vec<&Verdict>, Vec<&Verdict>) = self
-            .answer
-            .iter()
-            .partition(|verdict| verdict.severity == Severity::Note);
-        let line = |verdict: &Verdict, first: &str| {
-            wrap(&format!("{}: {}", verdict.about, verdict.text), first, "  ")
-        };
-        let mut text = String::new();
-        for verdict in notes.iter().take(1) {
-            text.push_str(&line(verdict, ""));
-        }
-        for verdict in doubts {
-            text.push_str(&line(verdict, "! "));
-        }
-        let tables = render::text::tables(&self.frames, &self.views);
-        if !text.is_empty() && !tables.is_empty() {
-            text.push('\n');
-        }
-        text.push_str(&tables);
-        if notes.len() > 1 {
-            text.push('\n');
-        }
-        for verdict in notes.iter().skip(1) {
-            text.push_str(&line(verdict, "- "));
-        }
-        text
-    }
-}
-
-/// A document, ready to be rendered.
-pub fn shown<O: Outcome>(document: &Document<O>) -> Shown {
-    let Document { header, output } = document;
-    let header = header.clone();
-    let about = About {
-        machine: &header.machine,
-        topology: &header.topology,
-    };
-    Shown {
-        title: O::TITLE,
-        words: O::WORDS,
-        frames: output.frames(),
-        views: output.views(about),
-        answer: output.answer(about),
-        header,
-    }
-}
-
-/// The document of a stored run, with what follows from its rows today.
-///
-/// # Errors
-/// This version does not read what the run holds.
-pub fn document<O: Outcome>(run: &StoredRun) -> Result<Document<O>> {
-    let mut value = run.document.clone();
-    // The store has the list that was measured; the others follow from it.
-    for name in Frame::all_of(&schema_for!(O).to_value(), &value)
-        .into_iter()
-        .map(|frame| frame.name)
-    {
-        if value.get(&name).is_none() {
-            value[name] = Value::Array(Vec::new());
-        }
-    }
-    let parsed = serde_json::from_value::<Document<O>>(value);
-    let Document { mut header, output } = understood(run, parsed)?;
-    // A former version of the same kind keeps its own.
-    let kind = |schema: &str| schema.rsplit_once('/').map(|(kind, _)| kind.to_owned());
-    if kind(&header.schema) != kind(O::SCHEMA) {
-        header.schema = O::SCHEMA.into();
-    }
-    let records: Vec<Record> = (run.records.iter())
-        .map(Record::deserialize)
-        .collect::<serde_json::Result<_>>()
-        .map_err(|error| anyhow::Error::new(error).context("cannot read the run's records"))?;
-    let output = output.derived(&records, &header.topology);
-    Ok(Document { header, output })
 }

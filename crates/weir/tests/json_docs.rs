@@ -7,7 +7,7 @@ use std::path::Path;
 
 use schemars::schema_for;
 use serde_json::Value;
-use weir::documents::{KINDS, Kind};
+use weir::kinds::{KINDS, Kind};
 use weir_model::document::Record;
 
 const HEAD: &str = "\

@@ -3,8 +3,8 @@
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use weir::report::{Insight, page};
+use weir::shown::shown;
 use weir::store::RunId;
-use weir::studies::shown;
 use weir_insight::documents::{Explained, Predictions, Tuned};
 use weir_lab::Outcome;
 

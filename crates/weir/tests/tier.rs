@@ -1,7 +1,7 @@
 //! `weir tier` as a process: policies on a model, the kernel's tiering on this host, and what is said of wrong requests.
 
 use crate::common::{Place, with};
-use weir::verbs::tier::Tiered;
+use weir::verbs::tier::windows::Tiered;
 use weir_model::document::Document;
 use weir_steer::tier::Simulated;
 use weir_steer::tier::advise::Advised;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_linux::piped::ask_to_end;
 use weir_loops::child::end_with_this_thread;
 
-use super::{Round, TRIES, process, processors};
+use super::round::{Round, TRIES, process, processors};
 use crate::failure::{Failure, Result};
 
 /// The time between two looks at the workers.

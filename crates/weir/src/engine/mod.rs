@@ -6,23 +6,25 @@
 
 mod local;
 mod ray;
+mod round;
 mod slurm;
 
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use clap::{Parser, ValueEnum};
+use clap::Parser;
 use weir_lab::Part;
 use weir_sim::PHYSICS;
 
 use crate::cli::{Cli, Verb};
-use crate::context::{Context, Global};
+use crate::context::{Context, Engine, Global};
 use crate::dispatch;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
 use crate::store::Store;
+
+use self::round::{Round, Share, processors};
 
 /// Parts for each worker: where one has less to do, it takes another.
 const PER_WORKER: usize = 4;
@@ -30,81 +32,8 @@ const PER_WORKER: usize = 4;
 const MANY: usize = 64;
 /// How often workers share what a study asks next; what it asks after that is measured by the head alone.
 const ROUNDS: usize = 8;
-/// How often a part is tried whose worker is killed.
-const TRIES: usize = 3;
 /// What names the program of workers, with its first words, where it is not this one.
 const WORKER: &str = "WEIR_WORKER";
-
-/// What starts workers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Kind {
-    /// Processes of this machine.
-    Local,
-    /// Tasks of Ray: of the cluster that `RAY_ADDRESS` names, or of one that is started here.
-    Ray,
-    /// A job array of Slurm.
-    Slurm,
-}
-
-/// A part of the work as one worker does it.
-struct Share {
-    /// Which of how many, in words.
-    name: String,
-    /// The program and its arguments.
-    command: Vec<OsString>,
-    /// Where the worker keeps what it measures.
-    store: PathBuf,
-}
-
-/// All parts of a round, and how to follow them.
-struct Round<'a> {
-    shares: Vec<Share>,
-    /// At once; `None` for as many as the engine has.
-    workers: Option<usize>,
-    folder: &'a Path,
-    context: &'a Context,
-    progress: Progress,
-    done: usize,
-}
-
-impl Round<'_> {
-    /// Notes that one more part is done.
-    fn is_done(&mut self) {
-        self.done += 1;
-        let all = self.shares.len();
-        self.progress
-            .step(self.done, all, self.done as f64 / all as f64);
-    }
-
-    /// Why a worker's end is not the end that was wanted; `None` where another try may help.
-    fn failure(&self, share: &Share, code: Option<i32>, said: &str) -> Option<Failure> {
-        let line = said.lines().rev().find(|line| !line.trim().is_empty());
-        let line = line.unwrap_or("it said nothing").trim();
-        let line = line.strip_prefix("weir: ").unwrap_or(line);
-        let text = format!("the worker of part {}: {line}", share.name);
-        match code {
-            Some(2) => Some(Failure::request(text)),
-            Some(3) => Some(Failure::Missing(anyhow::Error::msg(text))),
-            Some(4) => Some(Failure::work(text)),
-            _ => None,
-        }
-    }
-
-    /// Why nothing more is tried.
-    fn gave_up(&self, share: &Share, how: &str, said: &str) -> Failure {
-        let last: Vec<&str> = said.lines().rev().take(3).collect();
-        let last: Vec<&str> = last.into_iter().rev().collect();
-        Failure::work(format!(
-            "the worker of part {} {how}, {TRIES} times; it said: {}; what was measured is in {}, and the same command goes on",
-            share.name,
-            match last.is_empty() {
-                true => "nothing".into(),
-                false => last.join(" / "),
-            },
-            self.folder.display()
-        ))
-    }
-}
 
 /// The version of this program, as workers and their head compare it.
 pub fn version() -> String {
@@ -146,7 +75,7 @@ pub fn check(verb: &Verb, global: &Global) -> Result<()> {
 ///
 /// # Errors
 /// The request is wrong, the engine is not there, a worker fails again and again, or the user stopped the work.
-pub fn run(kind: Kind, context: &Context) -> Result<()> {
+pub fn run(kind: Engine, context: &Context) -> Result<()> {
     let mut own = context.clone();
     own.global.engine = None;
     own.part = Some(Part::NOTHING);
@@ -175,9 +104,9 @@ pub fn run(kind: Kind, context: &Context) -> Result<()> {
             done: 0,
         };
         let ended = match kind {
-            Kind::Local => local::carry_out(&mut round),
-            Kind::Ray => ray::carry_out(&mut round),
-            Kind::Slurm => slurm::carry_out(&mut round),
+            Engine::Local => local::carry_out(&mut round),
+            Engine::Ray => ray::carry_out(&mut round),
+            Engine::Slurm => slurm::carry_out(&mut round),
         };
         let Round {
             shares, progress, ..
@@ -205,7 +134,7 @@ pub fn run(kind: Kind, context: &Context) -> Result<()> {
 fn again(context: &Context) -> Result<()> {
     let words = std::iter::once("weir").chain(context.typed.iter().map(String::as_str));
     let cli = Cli::try_parse_from(words).map_err(|error| Failure::request(error.to_string()))?;
-    dispatch(cli.verb, context)
+    dispatch::run(cli.verb, context)
 }
 
 fn merge(store: &Path, shares: &[Share]) -> Result<()> {
@@ -256,21 +185,17 @@ fn folder(context: &Context, store: &Path, words: &[String]) -> Result<PathBuf> 
 }
 
 /// How many workers run at once; a cluster of Ray that is there has a size of its own.
-fn workers(kind: Kind, context: &Context) -> Option<usize> {
+fn workers(kind: Engine, context: &Context) -> Option<usize> {
     let asked = context.global.workers.map(usize::from);
     match kind {
-        Kind::Ray if std::env::var_os("RAY_ADDRESS").is_some() => asked,
+        Engine::Ray if std::env::var_os("RAY_ADDRESS").is_some() => asked,
         _ => asked.or_else(|| Some(processors())),
     }
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
 /// The parts of a round. A worker that is started again finds what it measured.
 fn shares(
-    kind: Kind,
+    kind: Engine,
     context: &Context,
     words: &[String],
     folder: &Path,
@@ -327,14 +252,6 @@ fn program() -> Result<Vec<OsString>> {
         Failure::Work(anyhow::Error::new(error).context("cannot find this program for workers"))
     })?;
     Ok(vec![own.into()])
-}
-
-/// The process of a part.
-fn process(share: &Share) -> Command {
-    let mut words = share.command.iter();
-    let mut command = Command::new(words.next().cloned().unwrap_or_default());
-    command.args(words);
-    command
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use serde_json::json;
 use weir_linux::piped::ask_to_end;
 use weir_loops::child::end_with_this_thread;
 
-use super::{Round, TRIES};
+use super::round::{Round, TRIES};
 use crate::failure::{Failure, Result};
 
 const DRIVER: &str = include_str!("ray_driver.py");

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use super::{Round, Share, TRIES};
+use super::round::{Round, Share, TRIES};
 use crate::failure::{Failure, Result};
 
 /// The time between two looks at the parts.

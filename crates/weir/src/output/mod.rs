@@ -8,11 +8,11 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
-use crate::embed;
 use crate::failure::Result;
+use crate::session;
 
 pub use self::csv::{of_rows as to_csv, point_rows};
-pub use prose::{WIDTH, alike, width, wrap};
+pub use prose::{WIDTH, alike, quoted, width, wrap};
 pub use table::{Column, Table};
 pub use weir_model::number::{figure, interval, percent, seconds, slower};
 
@@ -43,7 +43,7 @@ pub fn print_text(text: &str) -> Result<()> {
 /// # Errors
 /// Standard output cannot be written to, or is closed.
 pub fn print(text: &str) -> Result<()> {
-    if embed::print(text) {
+    if session::print(text) {
         return Ok(());
     }
     let mut out = io::stdout().lock();

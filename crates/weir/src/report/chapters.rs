@@ -13,7 +13,8 @@ use super::plate::plate;
 use crate::output::distinct;
 use crate::render::picture;
 use crate::render::text::{self, Sheet};
-use crate::studies::{STORED, Shown};
+use crate::shown::Shown;
+use crate::studies::STORED;
 
 use super::{Cited, Insight, Section};
 

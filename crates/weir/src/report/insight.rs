@@ -5,8 +5,8 @@ use weir_model::document::Header;
 use weir_model::machine::MachineKind;
 
 use crate::output::{alike, seconds};
+use crate::shown::Shown;
 use crate::store::RunId;
-use crate::studies::Shown;
 use weir_lab::Verdict;
 
 use super::Cited;

@@ -10,13 +10,13 @@ use weir_model::toml::MOST_BYTES;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 
-use super::runs::{bench_document, load};
 use crate::context::Context;
 use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
+use crate::shown::{document, show};
 use crate::store::{RunId, Store};
-use crate::studies::{document, show};
+use crate::stored::{bench_document, load};
 use crate::{files, system};
 
 /// The verb as the store has it.

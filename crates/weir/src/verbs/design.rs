@@ -18,7 +18,7 @@ pub const MODELS: Models = Models {
     compose: |on| machine::compose(on).map_err(words),
     open: |on| machine::simulate(on).map_err(words),
     sampled: |on| (machine::choose_sampled(on, None).map(|chosen| chosen.testbed)).map_err(words),
-    workload: |name| workload::find_for(name, None).map_err(words),
+    workload: |name| workload::named::find_for(name, None).map_err(words),
 };
 
 fn words(failure: Failure) -> String {

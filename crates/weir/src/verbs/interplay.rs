@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
+use crate::shown;
 use crate::store::{RunId, StoredRun};
 use crate::verbs::participants::{named_command, participants, prepare};
 use crate::{machine, storage, studies};
@@ -181,6 +182,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         warnings: Vec::new(),
     };
     let done = job.run(&study)?;
-    studies::show(context, &done.document, Some(done.run))?;
+    shown::show(context, &done.document, Some(done.run))?;
     done.verdict()
 }

@@ -8,8 +8,8 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::workload::application::failure;
+use super::workload::named::{find, real_program};
 use super::workload::size::size as fitting;
-use super::workload::{find, real_program};
 use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};

@@ -18,14 +18,12 @@ use weir_persist::outcome::PersistCheck;
 use weir_persist::{Answer, Checker, Platform, Reader, Recovered};
 
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::output::print;
-
-/// The words of `persist check`.
-pub const CHECK: &str = "persist check";
+use crate::studies::PERSIST_CHECK;
 
 mod record;
 
@@ -115,7 +113,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 fn check(args: &CheckArgs, context: &Context) -> Result<()> {
     let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
     possible(platform, args.failure.as_deref())?;
-    let keeping = Keeping::begin(context, CHECK)?;
+    let keeping = Keeping::begin(context, PERSIST_CHECK)?;
     let limits = Limits {
         states: args.states as usize,
     };

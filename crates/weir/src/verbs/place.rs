@@ -28,12 +28,13 @@ use weir_model::machine::{Identity, MachineError, MachineKind};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::context::{Context, Format, say};
+use crate::context::{Context, Format};
 use crate::documents::{NodePages, PlaceDocument, PlaceStep};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, HOST};
 use crate::nodes::{all_here, node_of};
 use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::session::say;
 use crate::store::RunId;
 use crate::{studies, system};
 
@@ -117,6 +118,12 @@ enum What {
     Neighbours(Box<NeighbourSearch>),
 }
 
+/// Whether searches are asked for on this host.
+fn are_on_host(args: &Args, context: &Context) -> bool {
+    matches!(args.what, Some(What::Neighbours(_)))
+        && machine::host_pages(&context.global.on).is_some()
+}
+
 /// What places pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum By {
@@ -191,7 +198,7 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
         return advise::resume(args, context, run);
     }
     match args.what.as_ref().and_then(What::study) {
-        Some(study) if !neighbours::are_on_host(args, context) => study.resume(context, run),
+        Some(study) if !are_on_host(args, context) => study.resume(context, run),
         _ => Err(Failure::request(
             "placed memory is gone when its run ends; place it again",
         )),
@@ -209,7 +216,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Some(What::Apply(args)) => return apply::run(args, context),
         Some(What::Watch(args)) => return watch::run(args, context),
         Some(What::Restore(args)) => return apply::restore(args, context),
-        Some(What::Neighbours(study)) if neighbours::are_on_host(args, context) => {
+        Some(What::Neighbours(study)) if are_on_host(args, context) => {
             return neighbours::run(study, context);
         }
         _ => {}

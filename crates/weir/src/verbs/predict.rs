@@ -15,18 +15,21 @@ use weir_model::document::{Document, Header};
 use weir_model::insight::{PrefetchForm, SlowdownModel};
 use weir_model::workload::Population;
 
-use super::workload::find_for;
-use crate::context::{Context, say};
+use super::workload::named::find_for;
+use crate::context::Context;
+use crate::counting::counters;
 use crate::counting::{self, Count};
 use crate::driver::{self, Job};
+use crate::driver::{header, header_of};
 use crate::evaluation::{self, Counted, Row};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, counters, header, header_of, model_path, read_model};
+use crate::insight::{self, model_path, read_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes;
+use crate::session::say;
+use crate::shown::show;
 use crate::store::{RunId, Store};
-use crate::studies::show;
 
 /// The verb as the store has it.
 pub const VERB: &str = Predict::VERB;

@@ -8,13 +8,15 @@ use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
 use weir_model::units::Nanos;
 
-use super::runs::{bench_document, load};
 use crate::context::Context;
 use crate::failure::Result;
 use crate::files;
+use crate::output::quoted;
 use crate::report::{Insight, Section, page};
+use crate::shown::{self, Shown};
 use crate::store::{Store, StoredRun};
-use crate::studies::{self, Shown};
+use crate::stored::{bench_document, load};
+use crate::studies;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -79,7 +81,7 @@ fn newest_drawn(store: Option<&Store>) -> Result<String> {
 pub fn section(run: &StoredRun) -> Result<Section> {
     let document: BenchDocument = bench_document(run)?;
     let interplay = (run.summary.verb == Interplay::VERB)
-        .then(|| studies::document::<Matrix>(run))
+        .then(|| shown::document::<Matrix>(run))
         .transpose()?
         .map(|document| document.output);
     Ok(Section {
@@ -133,16 +135,6 @@ fn command(arguments: &Value, seed: u64) -> String {
         words.push(format!("--seed {seed}"));
     }
     words.join(" ")
-}
-
-/// A word as a POSIX shell takes it.
-pub fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=+@%".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        word.to_owned()
-    } else {
-        format!("'{}'", word.replace('\'', r"'\''"))
-    }
 }
 
 /// The latencies of each point, where a record was kept for every one of them.

@@ -6,6 +6,7 @@
 //! | `record` | a description of a command, which runs under a tracer |
 //! | `source` | where the bytes of a trace come from |
 //! | `reading` | how they are read in constant memory |
+//! | `named` | workloads by their names, or by their files |
 //! | `tag` | the library that names a command's allocations |
 
 mod import;
@@ -15,28 +16,29 @@ mod source;
 
 pub mod application;
 mod listing;
+pub mod named;
 mod options;
 pub mod size;
 mod tag;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
 use weir_lab::RunAlone;
 use weir_linux::application::table;
-use weir_model::toml::MOST_BYTES;
-use weir_model::workload::{Application, GROUPS, Hosted, RealProgram, Workload, Workloads};
+use weir_model::workload::{Application, GROUPS, Hosted};
 
 use self::listing::{list, show, show_hosted};
+use self::named::{find, find_for, read, real_program};
 use self::options::Real;
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::session::say;
 use crate::store::RunId;
 use crate::verbs::check_files;
-use crate::{driver, files, machine, studies};
+use crate::{driver, machine, studies};
 
-pub use import::VERB as IMPORT;
-pub use record::{Args as Recording, VERB as RECORD, is_script};
+pub use record::{Args as Recording, is_script};
 pub use tag::Tag;
 
 /// Arguments.
@@ -120,65 +122,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
 }
 
-/// The workload of a name or a file.
-///
-/// # Errors
-/// It is neither, or the file has mistakes.
-pub fn find(named: &str) -> Result<Workload> {
-    let library = Workloads::builtin();
-    if let Some(workload) = library.get(named) {
-        return Ok(workload.clone());
-    }
-    if named.ends_with(".toml") || named.contains('/') {
-        return read(Path::new(named));
-    }
-    if let Some(hosted) = Hosted::named(named) {
-        return Err(Failure::request(format!(
-            "`{}` has no description, so that no model runs it; `weir workload run` does on a host",
-            hosted.name
-        )));
-    }
-    let mut close = library.close_to(named);
-    close.extend(Hosted::close_to(named));
-    let hint = if close.is_empty() {
-        "`weir workload list` has them".to_owned()
-    } else {
-        format!("did you mean `{}`?", close.join("`, `"))
-    };
-    Err(Failure::request(format!(
-        "there is no workload `{named}`; {hint}"
-    )))
-}
-
-/// The same with this number of threads, if given.
-///
-/// # Errors
-/// As [`find`].
-pub fn find_for(named: &str, threads: Option<u32>) -> Result<Workload> {
-    let mut workload = find(named)?;
-    if let Some(threads) = threads {
-        workload.threads = threads;
-    }
-    Ok(workload)
-}
-
-fn read(file: &Path) -> Result<Workload> {
-    let text = files::text(file, "description", MOST_BYTES)?;
-    let name = file.display().to_string();
-    Workloads::check(&name, &text).map_err(|mistakes| Failure::request(mistakes.to_string()))
-}
-
 /// A program by its name.
 fn kernel(name: &str) -> std::result::Result<Application, String> {
     Application::named(name).ok_or_else(|| format!("there is no program `{name}`"))
-}
-
-/// What a host runs for a name or a file.
-pub fn real_program(named: &str) -> Result<Option<RealProgram>> {
-    Ok(match Hosted::named(named) {
-        Some(hosted) => Some(hosted.real()),
-        None => find(named)?.real(),
-    })
 }
 
 /// Runs the workloads of a group one after the other, each with those options that fit it.

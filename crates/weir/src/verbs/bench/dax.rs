@@ -14,14 +14,12 @@ use weir_model::topology::Topology;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use crate::context::Context;
+use crate::driver::header_of;
 use crate::failure::{Failure, Result};
-use crate::insight::header_of;
 use crate::keeping::Keeping;
 use crate::machine::{self, HOST};
+use crate::studies::STREAM_DAX;
 use weir_lab::Outcome as _;
-
-/// The words of the command.
-pub const VERB: &str = "bench stream --dax";
 
 /// What `stream` takes besides the arguments of its study.
 #[derive(Debug, clap::Args)]
@@ -80,7 +78,7 @@ pub fn run(
             args.block
         )));
     }
-    let keeping = Keeping::begin(context, VERB)?;
+    let keeping = Keeping::begin(context, STREAM_DAX)?;
     let elements = args.elements.unwrap_or_else(|| by_rule(topology));
     let pool = Pool::open(&Wanted {
         path: path.to_owned(),

@@ -3,14 +3,18 @@
 use std::path::Path;
 
 use weir_lab::{Notes, Points};
+use weir_model::document::Document;
 use weir_model::toml::MOST_BYTES;
 
-use super::{Args, Picked, show_all};
-use crate::context::Context;
+use super::options::{Args, Picked};
+use crate::context::{Context, Format};
 use crate::driver::{self, Done};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::machine::{self, Chosen};
+use crate::output::{point_rows, print, print_text, to_json};
+use crate::render::csv;
+use crate::shown::show;
 use crate::store::{Plan, RunId, Store};
 use crate::studies::{Planned, points_again};
 use crate::sweep_file::{self, Entry};
@@ -76,6 +80,44 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
         Some(refused) => Err(Failure::Missing(anyhow::anyhow!("{refused}"))),
         None => Ok(()),
     }
+}
+
+/// Prints what was measured on several machines: one document for one, a list for more.
+fn show_all(context: &Context, done: &[Done<Points>]) -> Result<()> {
+    if let [one] = done {
+        return show(context, &one.document, Some(one.run));
+    }
+    match context.global.format {
+        Format::Json => print(&to_json(
+            &done.iter().map(|d| &d.document).collect::<Vec<_>>(),
+        )?),
+        Format::Csv => print(&documents_csv(done.iter().map(|d| &d.document))?),
+        Format::Table => {
+            for (at, done) in done.iter().enumerate() {
+                let gap = if at == 0 { "" } else { "\n" };
+                print_text(&format!(
+                    "{gap}On {}\n\n",
+                    done.document.header.machine.name
+                ))?;
+                show(context, &done.document, Some(done.run))?;
+            }
+            Ok(())
+        }
+    }
+}
+
+/// Figures of several machines under one head.
+///
+/// # Errors
+/// A value cannot be written.
+pub fn documents_csv<'d>(documents: impl Iterator<Item = &'d Document<Points>>) -> Result<String> {
+    let mut all = point_rows("", &[]);
+    for document in documents {
+        let name = &document.header.machine.name;
+        all.rows
+            .extend(point_rows(name, &document.output.points).rows);
+    }
+    csv::to_csv(&all)
 }
 
 /// The plan of each machine, in the order in which the file names them.

@@ -10,13 +10,14 @@ use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::Document;
 
 use crate::context::Context;
+use crate::driver::header;
 use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
-use crate::insight::{self, Going, header, model_path, write_model};
+use crate::insight::{self, Going, model_path, write_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen, HOST};
+use crate::shown::show;
 use crate::store::RunId;
-use crate::studies::show;
 
 /// The verb as the store has it.
 pub const VERB: &str = Calibrate::VERB;

@@ -8,7 +8,6 @@ use weir_linux::{Root, perf};
 use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
 
-use super::chosen;
 use crate::context::{Context, Format};
 use crate::documents::{CounterLine, CountersListDocument};
 use crate::failure::{Failure, Result};
@@ -49,6 +48,26 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         Format::Csv => to_csv(document.counters.iter().map(CounterRow::from))?,
         Format::Table => describe(&document, args.uncore),
     })
+}
+
+/// Counters by their portable names; all of them without names.
+pub(super) fn chosen(names: &[String]) -> Result<Vec<Counter>> {
+    let known = |name: &String| {
+        Counter::named(name.trim()).ok_or_else(|| {
+            let names = Counter::ALL.iter().map(|counter| counter.name());
+            let close = weir_model::diagnostic::closest(name, names);
+            let hint = weir_model::diagnostic::did_you_mean(&close);
+            Failure::request(format!(
+                "no counter is called `{}`{}; `weir counters list` has all",
+                weir_model::diagnostic::quote(name),
+                hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
+            ))
+        })
+    };
+    if names.is_empty() {
+        return Ok(Counter::ALL.to_vec());
+    }
+    names.iter().map(known).collect()
 }
 
 /// Why `perf` has no event of a level.

@@ -4,14 +4,10 @@ mod list;
 mod record;
 mod show;
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
-use weir_model::counter_file::ReadOptions;
-use weir_model::counters::Counter;
 
 use crate::context::Context;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -67,57 +63,5 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Record(args) => record::run(args, context),
         What::List(args) => list::run(args, context),
         What::Show(args) => show::run(args, context),
-    }
-}
-
-/// How to read a file of counters.
-#[derive(Debug, Clone, Default, clap::Args)]
-pub struct Reading {
-    /// The microarchitecture that was counted, if the file does not say: `spr`, `zen4`.
-    #[arg(long, value_name = "NAME")]
-    pub cpu: Option<String>,
-    /// The control group to read, in a file with several.
-    #[arg(long, value_name = "GROUP")]
-    pub cgroup: Option<String>,
-}
-
-impl Reading {
-    /// The same, for the parser.
-    pub fn options(&self) -> ReadOptions {
-        ReadOptions {
-            cpu: self.cpu.clone(),
-            cgroup: self.cgroup.clone(),
-        }
-    }
-}
-
-/// Counters by their portable names; all of them without names.
-fn chosen(names: &[String]) -> Result<Vec<Counter>> {
-    let known = |name: &String| {
-        Counter::named(name.trim()).ok_or_else(|| {
-            let names = Counter::ALL.iter().map(|counter| counter.name());
-            let close = weir_model::diagnostic::closest(name, names);
-            let hint = weir_model::diagnostic::did_you_mean(&close);
-            Failure::request(format!(
-                "no counter is called `{}`{}; `weir counters list` has all",
-                weir_model::diagnostic::quote(name),
-                hint.map(|hint| format!(" ({hint})")).unwrap_or_default()
-            ))
-        })
-    };
-    if names.is_empty() {
-        return Ok(Counter::ALL.to_vec());
-    }
-    names.iter().map(known).collect()
-}
-
-/// Writes to a file instead of standard output, if one is named.
-///
-/// # Errors
-/// It cannot be written.
-pub fn write(out: Option<&PathBuf>, text: &str) -> Result<()> {
-    match out {
-        None => crate::output::print(text),
-        Some(file) => crate::files::write(file, text),
     }
 }

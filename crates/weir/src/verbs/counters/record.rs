@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::{chosen, show};
+use super::list::chosen;
+use super::show;
 use crate::context::{Context, Format};
 use crate::counting::{self, Count};
 use crate::failure::Result;
+use crate::{files, output};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -63,6 +65,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         (Some(_), Format::Table) => Format::Json,
         (_, format) => format,
     };
-    super::write(args.out.as_ref(), &show::text(&document, format, false)?)?;
+    let text = show::text(&document, format, false)?;
+    match &args.out {
+        None => output::print(&text),
+        Some(file) => files::write(file, text),
+    }?;
     counting::passed_on(document.exit_status)
 }

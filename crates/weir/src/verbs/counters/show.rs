@@ -4,15 +4,36 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use weir_model::counter_file::{CounterInterval, CountersDocument, KnownBy};
+use weir_model::counter_file::{CounterInterval, CountersDocument, KnownBy, ReadOptions};
 use weir_model::counters::{Counter, CounterSet, RunningShare};
 
-use super::Reading;
-use crate::context::{Context, Format, say};
+use crate::context::{Context, Format};
 use crate::counting;
 use crate::failure::Result;
 use crate::output::{Column, Table, distinct, print, seconds, to_csv, to_json};
-use crate::verbs::runs;
+use crate::session::say;
+use crate::stored;
+
+/// How to read a file of counters.
+#[derive(Debug, Clone, Default, clap::Args)]
+struct Reading {
+    /// The microarchitecture that was counted, if the file does not say: `spr`, `zen4`.
+    #[arg(long, value_name = "NAME")]
+    cpu: Option<String>,
+    /// The control group to read, in a file with several.
+    #[arg(long, value_name = "GROUP")]
+    cgroup: Option<String>,
+}
+
+impl Reading {
+    /// The same, for the parser.
+    fn options(&self) -> ReadOptions {
+        ReadOptions {
+            cpu: self.cpu.clone(),
+            cgroup: self.cgroup.clone(),
+        }
+    }
+}
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -32,7 +53,7 @@ pub struct Args {
 /// # Errors
 /// It cannot be read, or is not a file of counters.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
-    let document = match runs::counters(context, &args.file)? {
+    let document = match stored::counters(context, &args.file)? {
         Some(kept) => kept,
         None => counting::read_file(&args.file, &args.reading.options())?,
     };

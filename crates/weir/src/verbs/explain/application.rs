@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use weir_insight::documents::Explained;
 use weir_insight::explain::{COUNTERS, CountedRun};
-use weir_lab::Outcome as _;
+use weir_insight::studies::explain::Explain;
 use weir_lab::interplay::{Participant, PlacedName};
+use weir_lab::{Outcome as _, Study as _};
 use weir_linux::Root;
 use weir_linux::application::residency::{descendants, memory};
 use weir_linux::application::table::entry;
@@ -18,13 +19,14 @@ use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::RealProgram;
 
 use super::super::participants::prepare;
-use super::host::{Neighbour, unloaded};
-use super::{Args, VERB, document};
+use super::host::{Neighbour, document, unloaded};
+use super::options::Args;
 use crate::context::Context;
 use crate::counting::Count;
 use crate::driver;
+use crate::driver::header_of;
 use crate::failure::{Failure, Result};
-use crate::insight::{self, header_of};
+use crate::insight;
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes::{all_here, here};
@@ -91,7 +93,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
     head.warnings
         .extend(neighbour.iter().flat_map(|other| other.warnings.clone()));
     head.warnings.extend(own.notes.clone());
-    let keeping = Keeping::begin(context, VERB)?;
+    let keeping = Keeping::begin(context, Explain::VERB)?;
     let mut seen = Vec::new();
     // Alone and with the other tenant, or on each tier.
     let runs = match &neighbour {

@@ -5,27 +5,29 @@ use std::time::Duration;
 use weir_insight::documents::Explained;
 use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_lab::Outcome as _;
-use weir_lab::interplay::What;
+use weir_lab::interplay::{Participant, What};
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::pin::Pinned;
 use weir_model::application_tenant::{ApplicationTenant, RunningApplication};
 use weir_model::counter_file::CountersDocument;
 use weir_model::counters::Counter;
-use weir_model::document::Document;
+use weir_model::document::{Document, Header};
 use weir_model::machine::Machine;
 use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Cycles, Nanos};
 
-use super::super::participants::prepare;
-use super::{Args, document};
-use crate::context::{Context, say};
+use super::super::participants::{participants, prepare};
+use super::options::Args;
+use crate::context::Context;
 use crate::counting::{self, Count};
 use crate::driver;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::{self, header};
+use crate::insight;
 use crate::machine::{self, Chosen};
 use crate::nodes::{all_here, here, node_of};
+use crate::session::say;
 
 /// Runs or watches, and explains.
 ///
@@ -156,7 +158,7 @@ impl Neighbour {
             return Ok(None);
         }
         let chosen = machine::choose(&context.global.on)?;
-        let Some(mut participant) = super::beside(args, &chosen)? else {
+        let Some(mut participant) = beside(args, &chosen)? else {
             return Ok(None);
         };
         let warnings = prepare(
@@ -234,4 +236,25 @@ pub(super) fn unloaded(counted: &CountersDocument, idle: Nanos) -> Option<Cycles
     let get = |counter| Some(counted.total.get(counter).ok()? as f64);
     let per_ns = get(Counter::Cycles)? / get(Counter::TaskClock).filter(|&ns| ns > 0.0)?;
     Some(Cycles(idle.get() * per_ns))
+}
+
+/// The document of counted runs.
+///
+/// # Errors
+/// The counters cannot be of a run.
+pub(super) fn document(seen: &[CountedRun], header: Header) -> Result<Document<Explained>> {
+    let output = Explained::of(seen)?;
+    Ok(Document { header, output })
+}
+
+/// The tenant that runs with what is explained.
+pub(super) fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Participant>> {
+    let named = args.study.beside.as_slice();
+    let mut participants = participants(named, chosen, &[])?;
+    match (participants.pop(), participants.is_empty()) {
+        (found, true) => Ok(found),
+        (_, false) => Err(Failure::request(
+            "a tier alone means several tenants; give --beside one, as cxl0:nt_st",
+        )),
+    }
 }

@@ -19,7 +19,7 @@ use crate::driver::Job;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::machine::{self, Chosen};
-use crate::studies::show;
+use crate::shown::show;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

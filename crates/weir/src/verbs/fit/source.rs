@@ -17,7 +17,7 @@ use crate::documents::RecordDocument;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::store::Store;
-use crate::verbs::runs;
+use crate::stored;
 
 /// Exports are at most so long.
 const MOST_BYTES: usize = 256 << 20;
@@ -55,10 +55,10 @@ impl Known {
         let is_file = name == "-" || name.contains(['/', '.']) || path.is_file();
         if !is_file {
             let store = context.store_path()?;
-            let run = runs::load(Store::open_existing(&store)?.as_ref(), &store, name)?;
+            let run = stored::load(Store::open_existing(&store)?.as_ref(), &store, name)?;
             let id = run.summary.id;
             let bench =
-                runs::bench_document(&run).map_err(|failure| failure.of(&format!("run {id}")))?;
+                stored::bench_document(&run).map_err(|failure| failure.of(&format!("run {id}")))?;
             return self.bench(&format!("run {id} on {}", bench.header.machine.name), bench);
         }
         let text = files::text(path, "log or export", MOST_BYTES)?;

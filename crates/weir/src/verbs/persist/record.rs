@@ -13,11 +13,12 @@ use weir_linux::tracer::{SourceLines, find, folder, persist};
 use weir_model::units::{Bytes, Nanos};
 use weir_persist::read::MOST_BYTES;
 
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::counting::on_this_host;
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::files::New;
+use crate::session::say;
 use crate::verbs::workload::is_script;
 
 /// The time between two looks at a stop request.

@@ -11,13 +11,15 @@ use weir_model::topology::{TierName, Topology};
 use weir_model::units::Nanos;
 
 use super::live;
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen, HOST};
+use crate::session::say;
+use crate::shown::show;
 use crate::store::RunId;
-use crate::studies::show;
-use crate::verbs::workload::{Recording, Tag, find_for};
+use crate::verbs::workload::named::find_for;
+use crate::verbs::workload::{Recording, Tag};
 use crate::{files, insight, system};
 
 /// Arguments.

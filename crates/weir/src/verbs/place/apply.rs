@@ -19,15 +19,15 @@ use weir_model::tiering::MovedPages;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::objects::{missing, on_tiers};
+use super::objects::on_tiers;
 use super::undo::{Noted, Undo};
 use super::verify::{Gauge, Verified, Verify};
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::nodes::{all_here, here, node_of};
 use crate::progress::Progress;
-use crate::studies::show;
+use crate::shown::show;
 use crate::system::System;
 use crate::verbs::moved;
 
@@ -174,7 +174,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let topology = host.view.topology()?;
     let tiers: Vec<TierName> = args.objects.iter().map(|(_, tier)| tier.clone()).collect();
     all_here(&host, &topology, &tiers)?;
-    let known = objects(&host.root, args.pid).map_err(missing)?;
+    let known = objects(&host.root, args.pid)?;
     let mut wanted = Vec::new();
     for (name, tier) in &args.objects {
         let found = known.iter().find(|one| one.name == *name);
@@ -190,7 +190,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let path = undo_file(args.undo.as_ref(), args.pid);
     let mut undo = Undo::create(&path, &host.root, args.pid)?;
     for (object, ..) in &wanted {
-        undo.note(&stretches(object).map_err(missing)?)?;
+        undo.note(&stretches(object)?)?;
     }
     let mut done = Vec::new();
     for (object, tier, node) in wanted {

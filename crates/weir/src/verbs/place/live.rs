@@ -16,14 +16,15 @@ use weir_model::document::Document;
 use weir_model::number::{figure, seconds};
 use weir_model::units::{Bytes, Nanos};
 
-use super::objects::{missing, on_tiers};
+use super::objects::on_tiers;
 use super::seen::{Eyes, Seen, stays};
-use crate::context::{Context, say};
+use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::nodes::here;
 use crate::progress::Progress;
-use crate::studies::show;
+use crate::session::say;
+use crate::shown::show;
 
 /// With fewer touches of a page in a second an object is cold: less than one in 100 s.
 pub(super) const COLD: f64 = 0.01;
@@ -159,7 +160,7 @@ pub(super) fn run(
         ));
     }
     if writes {
-        sees_written(&host.root).map_err(missing)?;
+        sees_written(&host.root)?;
     }
     let mut eyes = Eyes::open(&host.root, process, context)?;
     let (source, unseen) = (eyes.source(), eyes.unseen(writes));

@@ -27,11 +27,10 @@ use weir_model::machine::MachineError;
 use weir_model::topology::{Tier, TierKind, Topology};
 use weir_model::units::Bytes;
 
-use super::{Args, What};
 use crate::context::Context;
 use crate::disturbance;
+use crate::driver::header_of;
 use crate::failure::{Failure, Result};
-use crate::insight::header_of;
 use crate::keeping::Keeping;
 use crate::machine;
 use crate::nodes::all_here;
@@ -42,12 +41,6 @@ use crate::system::{self, System};
 const REPETITIONS: usize = 5;
 /// Data that are fewer times as large as the caches are partly read from there.
 const TIMES_CACHES: u64 = 4;
-
-/// Whether searches are asked for on this host.
-pub fn are_on_host(args: &Args, context: &Context) -> bool {
-    matches!(args.what, Some(What::Neighbours(_)))
-        && machine::host_pages(&context.global.on).is_some()
-}
 
 /// The clock by which searches are timed.
 fn ticks() -> Ticks {

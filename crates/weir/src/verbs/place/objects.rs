@@ -8,16 +8,15 @@ use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_linux::memory::ProcessObject;
 use weir_linux::memory::objects::objects;
-use weir_model::capability::Unavailable;
 use weir_model::document::Document;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 
 use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::insight::header;
+use crate::driver::header;
+use crate::failure::Result;
 use crate::nodes::here;
-use crate::studies::show;
+use crate::shown::show;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -93,7 +92,7 @@ impl Outcome for ProcessMemory {
 pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let host = here(context)?;
     let topology = host.view.topology()?;
-    let found = objects(&host.root, args.pid).map_err(missing)?;
+    let found = objects(&host.root, args.pid)?;
     let output = ProcessMemory {
         process: args.pid,
         objects: found.iter().map(|one| line(one, &topology)).collect(),
@@ -101,11 +100,6 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let mut header = header(ProcessMemory::SCHEMA, context, &topology.processor);
     header.machine = host.identity;
     show(context, &Document { header, output }, None)
-}
-
-/// What the kernel does not say, or does not let this user have.
-pub(super) fn missing(why: Unavailable) -> Failure {
-    Failure::Missing(anyhow::anyhow!("{why}"))
 }
 
 fn line(object: &ProcessObject, topology: &Topology) -> ObjectLine {

@@ -8,7 +8,6 @@ use weir_linux::memory::ProcessObject;
 use weir_linux::memory::objects::{objects, started};
 use weir_model::units::{Bytes, Nanos};
 
-use super::objects::missing;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 
@@ -58,7 +57,7 @@ impl Eyes {
     /// # Errors
     /// There is no such process, it is not this user's, or nothing sees what it touches.
     pub fn open(root: &Root, process: u32, context: &Context) -> Result<Self> {
-        let found = objects(root, process).map_err(missing)?;
+        let found = objects(root, process)?;
         let began = started(root, process).filter(|_| !found.is_empty());
         let began = began.ok_or_else(|| {
             Failure::request(format!("process {process} has no memory of its own"))
@@ -169,5 +168,5 @@ impl Eyes {
 }
 
 fn begin(root: &Root, process: u32) -> Result<(Watch, Vec<weir_model::capability::Unavailable>)> {
-    Watch::begin(root, &[process], LOOK, Regions::default(), LOADS_PER_S).map_err(missing)
+    Watch::begin(root, &[process], LOOK, Regions::default(), LOADS_PER_S).map_err(Failure::from)
 }

@@ -10,8 +10,8 @@ use weir_linux::Root;
 use weir_linux::memory::objects::started;
 use weir_linux::memory::{AddressRange, RangeSet};
 
-use crate::context::say;
 use crate::failure::{Failure, Result};
+use crate::session::say;
 
 /// The first line of the file.
 const HEAD: &str = "weir place apply 1";

@@ -24,11 +24,12 @@ use super::objects::on_tiers;
 use super::seen::{Eyes, Seen, stays};
 use super::undo::Undo;
 use super::watched::{PlaceWatched, WatchedMove, WatchedObject};
-use crate::context::{Context, say};
+use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::nodes::{node_of, pair_here};
-use crate::studies::show;
+use crate::session::say;
+use crate::shown::show;
 use crate::system::System;
 use crate::verbs::moved;
 

@@ -11,10 +11,11 @@ use weir_plan::predict::balance::balance;
 use weir_plan::predict::insensitive::InsensitivePlan;
 use weir_plan::predict::untouched::UntouchedPlan;
 
-use super::{BALANCE, keep};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::keeping;
+use crate::studies::PLAN_BALANCE;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -49,9 +50,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let programs: InsensitivePlan = read(&args.programs)?;
     let memory: UntouchedPlan = read(&args.memory)?;
     let tail_pct = 100.0 * args.tail;
-    keep(
+    keeping::found(
         context,
-        BALANCE,
+        PLAN_BALANCE,
         balance(&programs, &memory, args.machine.as_deref(), tail_pct)?,
     )
 }

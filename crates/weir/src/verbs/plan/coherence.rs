@@ -7,10 +7,11 @@ use weir_model::units::Nanos;
 use weir_plan::coherence::Coherence;
 use weir_plan::kernels::{self, KernelMachine};
 
-use super::{COHERENCE, KERNELS, keep};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::keeping;
 use crate::machine;
+use crate::studies::{PLAN_COHERENCE, PLAN_KERNELS};
 
 /// DRAM with its controller, of a load that takes what `dram.idle` says: as in `weir plan latency` (Pond, Figure 7).
 const DRAM: Nanos = Nanos(45.0);
@@ -54,7 +55,11 @@ pub(super) struct KernelsArgs {
 pub(super) fn coherence(args: &CoherenceArgs, context: &Context) -> Result<()> {
     let platform = machine::compose(&args.on)?;
     let (parts, _) = parts(&args.on, &platform)?;
-    keep(context, COHERENCE, args.study.run(args.on.clone(), parts))
+    keeping::found(
+        context,
+        PLAN_COHERENCE,
+        args.study.run(args.on.clone(), parts),
+    )
 }
 
 pub(super) fn kernels(args: &KernelsArgs, context: &Context) -> Result<()> {
@@ -79,7 +84,7 @@ pub(super) fn kernels(args: &KernelsArgs, context: &Context) -> Result<()> {
     };
     let found =
         kernels::run(args.on.clone(), &machine).map_err(|fault| Failure::Work(fault.into()))?;
-    keep(context, KERNELS, found)
+    keeping::found(context, PLAN_KERNELS, found)
 }
 
 /// What a load of the machine's first CXL device passes, from the latencies of both.

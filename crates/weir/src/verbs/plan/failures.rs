@@ -17,12 +17,13 @@ use weir_plan::pool::provision;
 use weir_plan::pool::replay::replay;
 use weir_plan::trace::Trace;
 
-use super::{FAILURES, prices, traces};
+use super::traces::{self, prices};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
+use crate::studies::PLAN_FAILURES;
 
 /// Share of a cluster's progress that its replay is.
 const REPLAY: f64 = 0.2;
@@ -104,7 +105,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     topology.check()?;
     let rates = rates(args)?;
     let prices = prices(args.prices.as_deref())?;
-    let keeping = Keeping::begin(context, FAILURES)?;
+    let keeping = Keeping::begin(context, PLAN_FAILURES)?;
     let away_s = rates
         .of(Part::Manager)
         .map_or(0.0, |rate| rate.down_hours * 3600.0);

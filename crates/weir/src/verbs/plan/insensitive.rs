@@ -14,16 +14,16 @@ use weir_plan::predict::insensitive::{
     FEWEST, Insensitive, InsensitiveModel, InsensitivePlan, Program,
 };
 
-use super::INSENSITIVE;
 use crate::context::Context;
+use crate::driver::header;
 use crate::driver::{self, Job};
 use crate::evaluation::{self, Counted};
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::output::to_json;
+use crate::shown::show;
 use crate::store::RunId;
-use crate::studies::show;
+use crate::studies::PLAN_INSENSITIVE;
 use crate::{files, machine};
 
 /// Arguments.
@@ -98,7 +98,7 @@ impl ByForest {
 }
 
 impl Study for ByForest {
-    const VERB: &'static str = INSENSITIVE;
+    const VERB: &'static str = PLAN_INSENSITIVE;
     type Output = InsensitivePlan;
 
     fn run(&self, lab: &Lab<'_>) -> std::result::Result<InsensitivePlan, LabError> {
@@ -144,7 +144,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         return of_files(args, context);
     }
     let chosen = machine::choose(&context.global.on)?;
-    let done = Job::once(context, &chosen, INSENSITIVE).run(&args.study)?;
+    let done = Job::once(context, &chosen, PLAN_INSENSITIVE).run(&args.study)?;
     write(args)?;
     show(context, &done.document, Some(done.run))?;
     done.verdict()
@@ -161,7 +161,7 @@ pub(super) fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 }
 
 fn of_files(args: &Args, context: &Context) -> Result<()> {
-    let keeping = Keeping::begin(context, INSENSITIVE)?;
+    let keeping = Keeping::begin(context, PLAN_INSENSITIVE)?;
     let mut programs = Vec::new();
     for file in &args.counters {
         let machine = file.display().to_string();

@@ -2,7 +2,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `traces` | traces that are read or generated |
+//! | `traces` | traces that are read or generated, and prices |
 //! | `azure_packing` | the Azure packing trace of 2020, which is an SQLite file |
 //! | `pool` | replays of clusters, side by side |
 //! | `failures` | parts that fail at random moments of a replay |
@@ -20,46 +20,21 @@ mod pool;
 mod traces;
 mod untouched;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Subcommand;
-use weir_lab::Outcome;
-use weir_model::document::Document;
-use weir_model::toml::MOST_BYTES;
 use weir_plan::PlanError;
 use weir_plan::cost::Cost;
 use weir_plan::latency::Latency;
 use weir_plan::packing::{Packing, PackingBound};
-use weir_plan::prices::Prices;
 
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::insight::header;
-use crate::keeping::Keeping;
+use crate::keeping::found;
 use crate::output::print;
 use crate::store::RunId;
-
-/// The words of `plan latency`.
-pub const LATENCY: &str = "plan latency";
-/// The words of `plan coherence`.
-pub const COHERENCE: &str = "plan coherence";
-/// The words of `plan kernels`.
-pub const KERNELS: &str = "plan kernels";
-/// The words of `plan cost`.
-pub const COST: &str = "plan cost";
-/// The words of `plan packing`.
-pub const PACKING: &str = "plan packing";
-/// The words of `plan pool`.
-pub const POOL: &str = "plan pool";
-/// The words of `plan failures`.
-pub const FAILURES: &str = "plan failures";
-/// The words of `plan insensitive`.
-pub const INSENSITIVE: &str = "plan insensitive";
-/// The words of `plan untouched`.
-pub const UNTOUCHED: &str = "plan untouched";
-/// The words of `plan balance`.
-pub const BALANCE: &str = "plan balance";
+use crate::studies::{PLAN_COST, PLAN_LATENCY, PLAN_PACKING};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -164,10 +139,10 @@ impl From<PlanError> for Failure {
 /// An argument is outside its bounds, a file cannot be read, or the work was stopped.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
-        What::Latency(study) => keep(context, LATENCY, study.run()?),
+        What::Latency(study) => found(context, PLAN_LATENCY, study.run()?),
         What::Cost(study) => {
-            let prices = prices(study.prices.as_deref())?;
-            keep(context, COST, study.run(prices)?)
+            let prices = traces::prices(study.prices.as_deref())?;
+            found(context, PLAN_COST, study.run(prices)?)
         }
         What::Packing(args) => pack(args, context),
         What::Pool(args) => pool::run(args, context),
@@ -194,31 +169,13 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     }
 }
 
-fn keep<O: Outcome>(context: &Context, verb: &'static str, output: O) -> Result<()> {
-    let keeping = Keeping::begin(context, verb)?;
-    let header = header(O::SCHEMA, context, "");
-    keeping.put(Document { header, output }, None)
-}
-
-/// The prices of a file, or those that come with Weir.
-fn prices(file: Option<&Path>) -> Result<Prices> {
-    let read = match file {
-        None => Prices::builtin(),
-        Some(file) => {
-            let text = files::text(file, "file of prices", MOST_BYTES)?;
-            Prices::read(&file.display().to_string(), &text)
-        }
-    };
-    read.map_err(|mistakes| Failure::request(mistakes.to_string()))
-}
-
 fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
     let packing = Packing {
         inflate: args.inflate.clone(),
         pools: args.machines_per_pool.clone(),
     };
     let machine = args.traces.machine;
-    let mut found = PackingBound::default();
+    let mut bound = PackingBound::default();
     for at in 0..args.traces.count() {
         let mut traced = args.traces.cluster(at, context)?;
         let trace = std::mem::take(&mut traced.trace);
@@ -237,12 +194,12 @@ fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
             }
         };
         let name = format!("{} on {}", traced.name, machine.words());
-        found
+        bound
             .packings
             .extend(packing.of(&name, &trace.snapshot(second), machine.shape())?);
-        found.notes.extend(traces::words(&traced));
+        bound.notes.extend(traces::words(&traced));
     }
-    keep(context, PACKING, found)
+    found(context, PLAN_PACKING, bound)
 }
 
 fn write(args: &TraceArgs, context: &Context) -> Result<()> {

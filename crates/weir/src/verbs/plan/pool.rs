@@ -13,12 +13,13 @@ use weir_plan::pool::split::Predictions;
 use weir_plan::pool::{PoolPlan, Pools, Traced};
 use weir_plan::trace::Trace;
 
-use super::{POOL, prices, traces};
+use super::traces::{self, prices};
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::Result;
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
+use crate::studies::PLAN_POOL;
 
 /// Parts of a cluster in the progress.
 const PARTS: usize = 100;
@@ -87,7 +88,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     };
     pools.check()?;
     let prices = prices(args.prices.as_deref())?;
-    let keeping = Keeping::begin(context, POOL)?;
+    let keeping = Keeping::begin(context, PLAN_POOL)?;
     let count = args.traces.count();
     let work = Work {
         args,

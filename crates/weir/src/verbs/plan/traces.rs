@@ -7,9 +7,11 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use weir_lab::Outcome;
 use weir_model::document::Document;
+use weir_model::toml::MOST_BYTES;
 use weir_model::units::Bytes;
 use weir_plan::cost::percent;
 use weir_plan::pool::Traced;
+use weir_plan::prices::Prices;
 use weir_plan::trace::generate::{Generate, INSENSITIVE, MACHINE};
 use weir_plan::trace::google;
 use weir_plan::trace::problems::{Problem, Problems};
@@ -18,8 +20,9 @@ use weir_plan::trace::{Machine, Trace};
 
 use super::azure_packing;
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
+use crate::files;
 use crate::keeping::Keeping;
 
 /// How a file is written.
@@ -209,3 +212,15 @@ pub(super) fn words(traced: &Traced) -> Vec<String> {
 /// What the generator assumes is what the options say.
 const _: () =
     assert!(MACHINE.millicores == 96_000 && MACHINE.memory_mib == 472 << 10 && INSENSITIVE == 0.43);
+
+/// The prices of a file, or those that come with Weir.
+pub(super) fn prices(file: Option<&Path>) -> Result<Prices> {
+    let read = match file {
+        None => Prices::builtin(),
+        Some(file) => {
+            let text = files::text(file, "file of prices", MOST_BYTES)?;
+            Prices::read(&file.display().to_string(), &text)
+        }
+    };
+    read.map_err(|mistakes| Failure::request(mistakes.to_string()))
+}

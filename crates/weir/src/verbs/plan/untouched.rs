@@ -14,14 +14,15 @@ use weir_plan::predict::untouched::{
     Evaluated, Predicted, Prepared, Untouched, UntouchedModel, UntouchedPlan, history,
 };
 
-use super::{UNTOUCHED, traces};
+use super::traces;
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::output::to_json;
 use crate::progress::Progress;
+use crate::studies::PLAN_UNTOUCHED;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -68,7 +69,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(file) = &args.model {
         files::check(file)?;
     }
-    let keeping = Keeping::begin(context, UNTOUCHED)?;
+    let keeping = Keeping::begin(context, PLAN_UNTOUCHED)?;
     let mut clusters: Vec<(Traced, Vec<Predicted>, u32)> = Vec::new();
     let mut model = None;
     for at in 0..args.traces.count() {

@@ -32,9 +32,10 @@ use std::time::Duration;
 use weir_linux::vm::{self, Identity};
 use weir_plan::pool::owners::Vm;
 
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::output::print;
+use crate::session::say;
 use guest::ZNUMA;
 use manager::Manager;
 use options::{CreateArgs, Named, Patience, StartArgs, StatusArgs, What};

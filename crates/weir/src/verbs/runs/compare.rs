@@ -10,6 +10,7 @@ use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
 use crate::failure::Result;
 use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
 use crate::store::StoredRun;
+use crate::stored;
 use crate::verbs::report::is_of_points;
 
 /// Rows of a table for reading.
@@ -81,7 +82,7 @@ pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
         return show_rows(&compared.collect::<Result<Vec<_>>>()?, args, context);
     }
     let documents: Vec<BenchDocument> = (runs.iter())
-        .map(super::bench_document)
+        .map(stored::bench_document)
         .collect::<Result<_>>()?;
     let Some(((first, others), (of_first, of_others))) =
         runs.split_first().zip(documents.split_first())

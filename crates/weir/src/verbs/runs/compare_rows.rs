@@ -9,6 +9,7 @@ use crate::documents::{ComparedRow, ComparedRuns};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, figure, wrap};
 use crate::store::StoredRun;
+use crate::stored;
 
 /// The numbers that two runs have in common.
 ///
@@ -21,7 +22,7 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
             a.summary.id, a.summary.verb, b.summary.id, b.summary.verb
         )));
     }
-    let (in_a, in_b) = (super::frame(a, None)?, super::frame(b, None)?);
+    let (in_a, in_b) = (stored::frame(a, None)?, stored::frame(b, None)?);
     let apart: Vec<&str> = (in_a.columns.iter())
         .filter(|column| column.kind == Kind::Text)
         .map(|column| column.name.as_str())

@@ -17,6 +17,7 @@ use crate::output::{print, to_json};
 use crate::render::csv;
 use crate::render::parquet::to_parquet;
 use crate::store::{RunId, StoredRun};
+use crate::stored;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -88,7 +89,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
     let list = args.frame.as_deref();
     let text = match kind {
         Export::Csv => csv::to_csv(&match runs.as_slice() {
-            [one] => super::frame(one, list)?,
+            [one] => stored::frame(one, list)?,
             several => figure_rows(several, list)?,
         })?,
         Export::Parquet => {
@@ -112,7 +113,7 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
                 _ => Err(Failure::request("--as mess writes one run")),
             };
         }
-        Export::Json => one_or_all(runs.iter().map(super::json).collect::<Result<_>>()?)?,
+        Export::Json => one_or_all(runs.iter().map(stored::json).collect::<Result<_>>()?)?,
         Export::Record => one_or_all(runs.into_iter().map(record).collect())?,
     };
     match &args.output {
@@ -133,7 +134,7 @@ fn one_or_all(documents: Vec<impl serde::Serialize>) -> Result<String> {
 fn figure_rows(runs: &[StoredRun], list: Option<&str>) -> Result<Frame> {
     let mut all: Option<Frame> = None;
     for run in runs {
-        let rows = super::frame(run, list)?;
+        let rows = stored::frame(run, list)?;
         let head = &run.summary;
         let fields = |seq: usize| {
             [
@@ -209,7 +210,7 @@ fn sample_rows(runs: &[StoredRun]) -> Result<Frame> {
 pub fn samples(runs: &[StoredRun]) -> Result<Vec<Sample>> {
     let mut rows = Vec::new();
     for run in runs {
-        let document = super::bench_document(run)?;
+        let document = stored::bench_document(run)?;
         let figures = document.points.iter().zip(&run.places).zip(&run.records);
         for ((point, &seq), record) in figures {
             let record = Record::deserialize(record)

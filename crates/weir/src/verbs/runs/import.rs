@@ -1,27 +1,26 @@
 //! `weir runs import`: a run of what another tool wrote.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use weir_lab::import::{self, Found, Hints, Kind, Readings, Source};
 use weir_lab::{Outcome as _, Points};
-use weir_model::counter_file::CountersDocument;
 use weir_model::document::{BenchDocument, Document, Header, Point};
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::TierName;
 use weir_model::units::Gigahertz;
 
-use crate::context::{Context, say};
+use crate::context::Context;
+use crate::driver::header;
 use crate::driver::new_run;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::keeping::Keeping;
+use crate::session::say;
+use crate::shown::show;
 use crate::store::{Figure, RunState, Store};
-use crate::studies::{self, show};
-use crate::{embed, files};
+use crate::studies::RUNS_IMPORT;
+use crate::{files, session};
 
-/// The verb of runs whose rows are no figures of benches. The others have that of their tool: `import mlc`.
-pub const VERB: &str = "runs import";
 /// Files are at most so long.
 const MOST_BYTES: usize = 16 << 20;
 
@@ -134,7 +133,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         true => {
             head.schema = Readings::SCHEMA.into();
             let output = readings(all);
-            Keeping::begin(context, VERB)?.put(
+            Keeping::begin(context, RUNS_IMPORT)?.put(
                 Document {
                     header: head,
                     output,
@@ -188,7 +187,7 @@ fn keep(
     }
     let mut store = Store::open(&context.store_path()?)?;
     let run = store.begin(&new_run(context, verb, &header, points.len())?)?;
-    embed::is_of(run);
+    session::is_of(run);
     let figures: Vec<Figure<'_, Point, ()>> = (points.iter().enumerate())
         .map(|(seq, body)| Figure {
             seq,
@@ -203,29 +202,4 @@ fn keep(
     store.finish(run, RunState::Done, header.elapsed_s, &header.warnings)?;
     let output = Points::of(points);
     show(context, &Document { header, output }, Some(run))
-}
-
-/// The counters of an imported run, where a run and no file is named: a number, or `last`.
-///
-/// # Errors
-/// There is no such run, or it has no counters.
-pub fn counters(context: &Context, name: &Path) -> Result<Option<CountersDocument>> {
-    let text = name.to_string_lossy();
-    let is_run = text == "last" || (!text.is_empty() && text.bytes().all(|b| b.is_ascii_digit()));
-    if !is_run || name.exists() {
-        return Ok(None);
-    }
-    let path = context.store_path()?;
-    let run = super::load(Store::open_existing(&path)?.as_ref(), &path, &text)?;
-    let id = run.summary.id;
-    if run.schema() != Readings::SCHEMA {
-        let why = format!(
-            "run {id} is of `{}`, which has no file of counters",
-            run.summary.verb
-        );
-        return Err(Failure::request(why));
-    }
-    let document = studies::document::<Readings>(&run)?;
-    let counters = document.output.counters.map(Some);
-    counters.ok_or_else(|| Failure::request(format!("run {id} is not of perf stat")))
 }

@@ -150,7 +150,7 @@ fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
                 Some(Metric::Gbps) => shown(run.best_gbps),
                 Some(Metric::Ns) => shown(run.least_ns),
             },
-            super::state(run).into(),
+            state(run).into(),
         ]);
     }
     table.to_string()
@@ -167,4 +167,9 @@ mod tests {
         }
         assert!(experiment("lateness").unwrap_err().contains("latency"));
     }
+}
+
+/// Whether a run has all its figures, in a word.
+pub(super) fn state(run: &RunLine) -> &'static str {
+    if run.partial { "partial" } else { "done" }
 }

@@ -2,11 +2,8 @@
 
 use std::path::PathBuf;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
 use crate::context::{Context, Format};
-use crate::documents::MergeDocument;
+use crate::documents::{MergeDocument, MergedStore};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, print, to_csv, to_json};
 use crate::store::Store;
@@ -24,23 +21,6 @@ pub struct Args {
     /// Stores whose runs are added to this one.
     #[arg(required = true, value_name = "STORE")]
     stores: Vec<PathBuf>,
-}
-
-/// What became of a store's runs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct MergedStore {
-    /// The store.
-    pub file: String,
-    /// Runs that were not here.
-    pub added: u64,
-    /// Runs that were here with fewer figures.
-    pub continued: u64,
-    /// Runs that were here as they are there.
-    pub known: u64,
-    /// Figures of the added runs that a run here has as well.
-    pub shared: u64,
-    /// Of those, figures that differ.
-    pub differ: u64,
 }
 
 /// Merges and says what became of each store.

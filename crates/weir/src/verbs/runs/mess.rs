@@ -9,13 +9,14 @@ use weir_model::access::Pattern;
 use super::streamer::write_all;
 use crate::failure::{Failure, Result};
 use crate::store::StoredRun;
+use crate::stored;
 
 /// Writes the curves of a run.
 ///
 /// # Errors
 /// It has none, or several files and no folder for them, or one cannot be written.
 pub fn write(run: &StoredRun, output: Option<&Path>) -> Result<()> {
-    let document = super::bench_document(run)?;
+    let document = stored::bench_document(run)?;
     let loads = || {
         document
             .points

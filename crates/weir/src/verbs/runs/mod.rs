@@ -12,22 +12,18 @@ mod streamer;
 use std::path::Path;
 
 use clap::Subcommand;
-use serde_json::Value;
-use weir_lab::Points;
-use weir_model::document::BenchDocument;
-use weir_model::frame::Frame;
 
 use crate::context::{Context, Format};
-use crate::embed;
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::output::{alike, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
+use crate::session;
 use crate::storage;
 use crate::store::{RunLine, Store, StoredRun};
+use crate::stored::{frame, json, load};
 use crate::studies;
 
 pub use export::{Sample, samples};
-pub use import::{VERB as IMPORT, counters};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -113,7 +109,7 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
         }
         What::Show { run } => {
             let run = load(store.as_ref(), &path, run)?;
-            embed::is_of(run.summary.id);
+            session::is_of(run.summary.id);
             show(&run, context, true)
         }
         What::Export(args) => {
@@ -144,43 +140,13 @@ fn show(run: &StoredRun, context: &Context, history: bool) -> Result<()> {
     }
 }
 
-/// The document of a stored run, with what follows from it today.
-///
-/// # Errors
-/// This version does not read it.
-pub fn json(run: &StoredRun) -> Result<Value> {
-    match studies::reader(run) {
-        Some(reader) => (reader.json)(run),
-        None => Ok(run.document.clone()),
-    }
-}
-
-/// The run of this name from a store that may not exist yet.
-///
-/// # Errors
-/// There is no such run, or no store.
-pub fn load(store: Option<&Store>, path: &Path, name: &str) -> Result<StoredRun> {
-    let store = store.ok_or_else(|| {
-        Failure::request(format!(
-            "there are no runs in {} yet; `weir bench` makes one",
-            path.display()
-        ))
-    })?;
-    Ok(store.load(store.find(name)?)?)
-}
-
-/// Whether a run has all its figures, in a word.
-fn state(run: &RunLine) -> &'static str {
-    if run.partial { "partial" } else { "done" }
-}
-
 fn describe(run: &StoredRun) -> String {
     let summary = &run.summary;
     let mut text = wrap(
         &format!(
             "run {} ({}): {} on {}, {} of {} figures, began {} UTC, took {}",
             summary.id,
-            state(summary),
+            list::state(summary),
             summary.verb,
             summary.machine,
             summary.kept,
@@ -239,27 +205,4 @@ fn text(run: &StoredRun) -> Result<String> {
             "",
         ),
     })
-}
-
-/// The run's document, if it is a bench.
-///
-/// # Errors
-/// It is another, or this version does not understand it.
-pub fn bench_document(run: &StoredRun) -> Result<BenchDocument> {
-    Ok(Points::bench(studies::document::<Points>(run)?))
-}
-
-/// The rows of a run of any kind: those of one of its lists, the main one where none is named.
-///
-/// # Errors
-/// There is no such list, or this version does not know what the run holds.
-pub fn frame(run: &StoredRun, name: Option<&str>) -> Result<Frame> {
-    match studies::reader(run) {
-        Some(reader) => (reader.shown)(run)?.frame(name),
-        None => Err(Failure::request(format!(
-            "run {} holds a document of kind {}, which has no such rows; take --as json",
-            run.summary.id,
-            run.schema()
-        ))),
-    }
 }

@@ -14,13 +14,14 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::output::{Column, Table, figure, print, wrap};
 use crate::store::StoredRun;
+use crate::stored;
 
 /// The longest file that is read.
 const MOST_BYTES: usize = 1 << 20;
 
 /// The files of a run, by what they are of: `dram`, `remote-close`, `transaction`.
 fn files(run: &StoredRun) -> Result<BTreeMap<String, Lines>> {
-    let frame = super::frame(run, None)?;
+    let frame = stored::frame(run, None)?;
     let column = |name: &str| frame.columns.iter().position(|column| column.name == name);
     let mut files: BTreeMap<String, Lines> = BTreeMap::new();
     for row in &frame.rows {

@@ -10,12 +10,13 @@ use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::{ChangeDetector, LogLine};
 
 use super::config_file;
-use crate::context::{Context, Format, say};
+use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json, wrap};
+use crate::session::say;
+use crate::shown::document;
 use crate::store::Store;
-use crate::studies;
-use crate::verbs::runs::load;
+use crate::stored::load;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -133,7 +134,7 @@ fn of_run(name: &str, context: &Context) -> Result<Vec<LogLine>> {
             run.summary.id
         )));
     }
-    let document = studies::document::<ScenarioOutcome>(&run)?.output;
+    let document = document::<ScenarioOutcome>(&run)?.output;
     let mut news = ChangeDetector::default();
     let new = document.windows.into_iter().filter(|w| news.is_new(w));
     let at = run.summary.started.clone();

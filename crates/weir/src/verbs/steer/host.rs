@@ -24,12 +24,14 @@ use weir_steer::scope::Scope;
 use weir_steer::steered::{Released, Steered, SteeredTenant};
 
 use super::log_file::LogFile;
+use super::options::{self, RunArgs};
 use super::reporter::{Beginning, Reporter, SharedStatus, notify};
-use super::{RunArgs, config_file, named, scrape, socket, tier};
-use crate::context::{Context, say};
+use super::{config_file, scrape, socket, tier};
+use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::nodes::here;
 use crate::output::print;
+use crate::session::say;
 
 /// Windows from one reading of a tenant's pages to the next, if the pages do not move: without a memory
 /// controller the kernel walks page tables for it.
@@ -78,10 +80,10 @@ pub(super) fn config(args: &RunArgs) -> Result<Config> {
     }
     config.known.fast = args.fast.or(config.known.fast);
     if !args.protect.is_empty() {
-        config.protect = named::scopes(&args.protect)?;
+        config.protect = options::scopes(&args.protect)?;
     }
     if !args.restrain.is_empty() {
-        config.restrain = named::scopes(&args.restrain)?;
+        config.restrain = options::scopes(&args.restrain)?;
     }
     if let Some(log) = &args.log {
         config.log = Some(LogConfig::at(log.clone()));

@@ -7,7 +7,7 @@
 //! | `calibrate` | measures the values of a machine that controllers need |
 //! | `restore`, `explain`, `top` | the other verbs; `status` prints one picture of `top` |
 //! | `config_file` | the configuration as a file |
-//! | `named` | tenants as users name them |
+//! | `options` | what a run is asked for: arguments, and tenants as users name them |
 //! | `reporter` | the observers of each window |
 //! | `tier` | the kernel's own tiering while the daemon runs |
 //! | `log_file`, `socket`, `scrape`, `metrics` | the reports: a file, a socket, a port |
@@ -21,7 +21,7 @@ mod host;
 mod log_file;
 mod metrics;
 mod model;
-mod named;
+mod options;
 mod reporter;
 mod restore;
 mod scrape;
@@ -30,14 +30,7 @@ mod tier;
 mod top;
 mod view;
 
-use std::path::PathBuf;
-
 use clap::Subcommand;
-use clap::builder::PossibleValuesParser;
-use weir_lab::interplay::per_second;
-use weir_model::units::Nanos;
-use weir_steer::config::Probing;
-use weir_steer::registry::Policy;
 use weir_steer::scenario::Scenario;
 
 use crate::context::Context;
@@ -45,7 +38,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::HOST;
 use crate::output::{Column, Table, print};
 use crate::store::RunId;
-use named::Named;
+use options::RunArgs;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -83,73 +76,6 @@ enum What {
     Explain(explain::Args),
     /// List the scenarios for models.
     Scenarios,
-}
-
-/// Arguments of a run.
-#[derive(Debug, Clone, clap::Args)]
-#[command(after_help = "\
-Examples:
-  weir steer run --on miku-a --scenario alternate100s
-  weir steer run --on miku-a --scenario small-and-bully --controller quota \\
-      --for '10 s' --format json
-  weir steer run --config /etc/weir/steer.toml
-
-On this host it runs until a stop is requested (Ctrl-C, SIGTERM), and then
-restores everything. A scope is cgroup:/PATH, unit:NAME.service, container:ID
-or pid:NUMBER. Arguments override the configuration. On a model tenants run
-for --for, 10 s by default; a stream has up to 16 threads.")]
-pub struct RunArgs {
-    /// The scenario on a model: `weir steer scenarios` lists them.
-    #[arg(long, value_name = "NAME", 
-        conflicts_with_all = ["config", "protect", "restrain", "auto", "fast", "probe", "log", "socket", "journal"])]
-    scenario: Option<String>,
-    /// On this host: a configuration, as docs/steer.md describes it.
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Tenants whose fast tier is protected: SCOPE on this host; TIER:OP or TIER:PROGRAM on a model.
-    #[arg(long, value_name = "TENANT", value_delimiter = ',')]
-    protect: Vec<Named>,
-    /// Tenants that may be limited, named so too.
-    #[arg(long, value_name = "TENANT", value_delimiter = ',')]
-    restrain: Vec<Named>,
-    /// On a model: requests that arrive in a second, of each named program that answers requests.
-    #[arg(long, value_name = "N", requires = "protect", value_parser = per_second)]
-    rate: Option<f64>,
-    /// On this host: control groups become tenants, by the nodes of their pages.
-    #[arg(long)]
-    auto: bool,
-    /// How long a request for DRAM without load stays in the Table of Requests here.
-    #[arg(long, value_name = "TIME")]
-    fast: Option<Nanos>,
-    /// On this host: whether loads from the fast tier are timed; auto times them if the Table of Requests is
-    /// not counted [default: auto].
-    #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(Probing::ALL.map(Probing::name)))]
-    probe: Option<String>,
-    /// The decision log.
-    #[arg(long, value_name = "FILE")]
-    log: Option<PathBuf>,
-    /// The status socket [default: /run/weir/steer.sock].
-    #[arg(long, value_name = "PATH")]
-    socket: Option<PathBuf>,
-    /// The folder of the journal [default: /var/lib/weir/steer].
-    #[arg(long, value_name = "FOLDER")]
-    journal: Option<PathBuf>,
-    /// On a model: the actuators of tenants: cores, time, allocation, clock [default: all].
-    #[arg(long = "means", value_name = "MEANS", value_delimiter = ',', conflicts_with = "config", hide_possible_values = true,
-        value_parser = PossibleValuesParser::new(["cores", "time", "allocation", "clock"]))]
-    actuators: Vec<String>,
-    /// The controller [default: weir].
-    #[arg(long, value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::name)))]
-    controller: Option<String>,
-    /// The length of a window [default: 250 ms].
-    #[arg(long, value_name = "TIME")]
-    window: Option<Nanos>,
-    /// The period in which a tenant gets its processor time [default: 100 ms].
-    #[arg(long, value_name = "TIME")]
-    period: Option<Nanos>,
-    /// End after this time [default: at the end of the scenario; on this host, never].
-    #[arg(long = "for", value_name = "TIME")]
-    lasts: Option<Nanos>,
 }
 
 /// Runs it.

@@ -10,7 +10,7 @@ use weir_steer::scenario_run::RunOptions;
 use weir_steer::steered::{Actuators, Phase};
 use weir_steer::study::Regulate;
 
-use super::{RunArgs, named};
+use super::options::{self, RunArgs};
 use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};
@@ -98,8 +98,8 @@ fn named_tenants(args: &RunArgs, chosen: &Chosen) -> Result<Vec<Phase>> {
              cxl0:nt_st), or a scenario with --scenario (`weir steer scenarios` lists them)",
         ));
     }
-    let side = |of: &[named::Named]| -> Result<Vec<Participant>> {
-        let mut side = participants(&named::tenants(of)?, chosen, &[])?;
+    let side = |of: &[options::Named]| -> Result<Vec<Participant>> {
+        let mut side = participants(&options::tenants(of)?, chosen, &[])?;
         for participant in &mut side {
             if let (What::Program(workload, _), Some(rate)) = (&mut participant.what, args.rate)
                 && workload.requests.is_some()

@@ -81,7 +81,7 @@ impl SharedStatus {
     pub fn trouble(&self, what: String) {
         let mut document = self.lock();
         if !document.troubles.contains(&what) {
-            crate::context::say(&format!("weir: warning: {what}"));
+            crate::session::say(&format!("weir: warning: {what}"));
             document.trouble(what);
         }
     }
@@ -184,7 +184,7 @@ impl Witness for Reporter<'_> {
     }
 
     fn found(&mut self, change: &str) {
-        crate::context::say(&format!("weir: {change}"));
+        crate::session::say(&format!("weir: {change}"));
     }
 
     fn ends(&mut self) {

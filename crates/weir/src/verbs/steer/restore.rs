@@ -7,10 +7,11 @@ use weir_linux::steer::{Extent, JournalError, RUN_JOURNAL, Restored, restore};
 use weir_steer::config::Config;
 
 use super::config_file;
-use crate::context::{Context, Format, say};
+use crate::context::{Context, Format};
 use crate::documents::RestoreDocument;
 use crate::failure::{Failure, Result};
 use crate::output::{print, to_json, wrap};
+use crate::session::say;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]

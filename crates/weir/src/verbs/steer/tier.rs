@@ -19,10 +19,10 @@ use weir_model::units::{Bytes, Nanos};
 use weir_steer::config::{TierConfig, TierController};
 use weir_steer::record::{TierNames, WindowRecord};
 
-use super::super::tier::in_words;
-use crate::context::say;
+use super::super::tier::windows::in_words;
 use crate::failure::{Failure, Result};
 use crate::nodes::{all_here, node_of};
+use crate::session::say;
 use crate::system::System;
 
 /// The interval at which the kernel is asked to demote, and at which an end is looked for.

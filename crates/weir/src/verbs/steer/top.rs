@@ -14,9 +14,10 @@ use weir_steer::status::StatusDocument;
 use weir_steer::steered::Steered;
 
 use super::model::study;
+use super::options::RunArgs;
 use super::reporter::{Beginning, Reporter, SharedStatus};
 use super::view::view;
-use super::{RunArgs, config_file, socket};
+use super::{config_file, socket};
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::machine::HOST;

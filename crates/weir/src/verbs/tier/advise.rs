@@ -10,9 +10,9 @@ use weir_steer::tier::profile::{Profile, ProfileModel};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
+use crate::shown::document;
 use crate::store::Store;
-use crate::studies;
-use crate::verbs::runs::load;
+use crate::stored::load;
 
 /// The largest profile that is read.
 const MOST: usize = 64 << 20;
@@ -68,5 +68,5 @@ fn of_run(name: &str, context: &Context) -> Result<Profile> {
             ProfileModel::VERB
         )));
     }
-    Ok(studies::document::<Profile>(&run)?.output)
+    Ok(document::<Profile>(&run)?.output)
 }

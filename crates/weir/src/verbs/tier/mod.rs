@@ -7,7 +7,7 @@
 //! | `profile` | which pages are touched how often: arguments |
 //! | `profile_host` | of running processes |
 //! | `profile_trace` | of a trace |
-//! | `requests` | what `run` is asked for, in words |
+//! | `requests` | what `run` is asked for: arguments, and their words |
 //! | `run` | the kernel's own tiering on this host: set, counted, restored |
 //! | `schemes` | schemes of DAMON, and what they did |
 //! | `watch` | its windows, and what it asks of the kernel in them |
@@ -22,7 +22,7 @@ mod requests;
 mod run;
 mod schemes;
 mod watch;
-mod windows;
+pub mod windows;
 
 use clap::Subcommand;
 use weir_model::diagnostic::closest;
@@ -38,10 +38,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
-use crate::verbs::workload::find_for;
-
-pub use run::VERB as RUN;
-pub use windows::{Tiered, in_words};
+use crate::verbs::workload::named::find_for;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -70,7 +67,7 @@ enum What {
     /// Say from a profile whether tiering is worth it, and how much fast memory is needed.
     Advise(Advise),
     /// Set the kernel's own tiering on this host, count what it does, and restore it.
-    Run(run::Args),
+    Run(requests::Args),
 }
 
 /// What was asked for.
@@ -86,8 +83,29 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             complete(context, &chosen, &advise::with_profile(study, context)?)
         }
         What::Run(args) => run::run(args, context),
-        What::Profile(args) => profile::run(args, context),
+        What::Profile(args) => profile(args, context),
     }
+}
+
+/// Profiles what was named.
+///
+/// # Errors
+/// Arguments of one source with another, or the source's own.
+fn profile(args: &profile::Args, context: &Context) -> Result<()> {
+    if let Some(file) = &args.trace {
+        return profile_trace::run(args, file, context);
+    }
+    if let Some(scope) = &args.target {
+        return profile_host::run(args, scope, context);
+    }
+    let chosen = machine::choose(&context.global.on)?;
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::request(
+            "name what to profile: a model with --on, such as --on emr2s+cxl-a; processes with --target, such as \
+             --target pid:4711; or a file with --trace",
+        ));
+    }
+    complete(context, &chosen, &args.study)
 }
 
 /// The description of a workload that is no preset of this verb.

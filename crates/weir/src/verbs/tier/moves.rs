@@ -10,13 +10,15 @@ use weir_model::tiering::MovedPages;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
+use super::requests::Args;
 use super::requests::Move;
-use super::run::{Args, missing};
-use super::windows::ROWS;
 use crate::failure::Result;
 use crate::nodes::{all_here, node_of};
 use crate::system::System;
 use crate::verbs::moved;
+
+/// Rows of a table before it is cut.
+pub(super) const ROWS: usize = 40;
 
 /// What became of the pages of a part of a process's memory in a window.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -55,7 +57,7 @@ impl Moving {
             let node = node_of(topology, tier)?;
             let mover = Mover::open(&host.root, range, node, args.move_rate);
             Ok(Self {
-                mover: mover.map_err(missing)?,
+                mover: mover?,
                 range: range.to_string(),
                 tier: tier.clone(),
             })

@@ -3,16 +3,9 @@
 use std::path::PathBuf;
 
 use weir_linux::heat::Regions;
-use weir_model::machine::MachineKind;
 use weir_model::scope::Scope;
 use weir_model::units::Nanos;
 use weir_steer::tier::profile::ProfileModel;
-
-use super::{profile_host, profile_trace};
-use crate::context::Context;
-use crate::failure::{Failure, Result};
-use crate::machine;
-use crate::studies::complete;
 
 /// Arguments.
 #[derive(Debug, Clone, clap::Args)]
@@ -69,25 +62,4 @@ impl Args {
             sample: self.sample,
         }
     }
-}
-
-/// Profiles what was named.
-///
-/// # Errors
-/// Arguments of one source with another, or the source's own.
-pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
-    if let Some(file) = &args.trace {
-        return profile_trace::run(args, file, context);
-    }
-    if let Some(scope) = &args.target {
-        return profile_host::run(args, scope, context);
-    }
-    let chosen = machine::choose(&context.global.on)?;
-    if chosen.identity.kind == MachineKind::Host {
-        return Err(Failure::request(
-            "name what to profile: a model with --on, such as --on emr2s+cxl-a; processes with --target, such as \
-             --target pid:4711; or a file with --trace",
-        ));
-    }
-    complete(context, &chosen, &args.study)
 }

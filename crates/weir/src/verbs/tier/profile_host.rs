@@ -12,8 +12,8 @@ use weir_steer::tier::profile::{History, Profile, ProfileModel, ProfileOf, Profi
 
 use super::profile::Args;
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::nodes::here;
 use crate::progress::Progress;

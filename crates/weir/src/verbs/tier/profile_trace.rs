@@ -16,8 +16,8 @@ use weir_steer::tier::profile::{
 use super::profile::Args;
 use super::profile_host::bad;
 use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
 

@@ -1,109 +1,28 @@
 //! `weir tier run`: sets the kernel's own tiering on this host, counts what it does, and restores it.
 
-use std::path::PathBuf;
-
-use clap::builder::PossibleValuesParser;
 use weir_lab::Outcome;
 use weir_linux::Root;
 use weir_linux::memory::base_page;
 use weir_linux::steer::{JournalError, SystemSettings, TierSettings};
 use weir_linux::tiering::{self, Demotion, Scheme};
-use weir_model::capability::Unavailable;
 use weir_model::document::Document;
-use weir_model::scope::Scope;
-use weir_model::tiering::{Balancing, KernelTiering};
+use weir_model::tiering::KernelTiering;
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_model::units::Bytes;
 
 use super::moves::Moving;
-use super::requests::{Demote, Migrate, Move, Weight, rate};
+use super::requests::{Args, Demote, Weight};
 use super::schemes::Migrating;
 use super::watch::{Asked, watch};
 use super::windows::{Tiered, in_words};
-use crate::context::{Context, say};
+use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::nodes::{all_here, here, node_of};
+use crate::session::say;
+use crate::studies::TIER_RUN;
 use crate::system::System;
-
-/// The verb as the store has it.
-pub const VERB: &str = "tier run";
-
-/// Arguments.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  weir tier run --for 10s
-  weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'
-  weir tier run --demotion on --demote 'cgroup:/batch.slice=0.05 GB/s'
-  weir tier run --weights dram=3,cxl0=1 --for 60s
-  weir tier run --move pid:4711:7f0000000000-7f0010000000=cxl0 --move-rate '0.1 GB/s'
-  weir tier run --schemes 'hot:dram:0.2 GB/s,cold:cxl0:0.1 GB/s' --for 60s
-
-Without settings nothing is changed. With them it needs root; they apply to the
-whole machine until --for is over or a stop is requested (Ctrl-C, SIGTERM), and
-are then restored. After kill -9, `weir steer restore` restores them.
-Pages that --move or --schemes has moved stay where they are: nothing moves them back. With
---move alone the run ends when all has moved.
-
-Exit codes: 3 where the kernel lacks what is asked for.")]
-pub struct Args {
-    /// Whether reclaim demotes cold pages to slower tiers.
-    #[arg(long, value_name = "WHEN", value_parser = PossibleValuesParser::new(["on", "off"]))]
-    demotion: Option<String>,
-    /// What NUMA balancing does: tiering promotes hot pages of slow tiers.
-    #[arg(long, value_name = "MODE", value_parser = PossibleValuesParser::new(Balancing::ALL.map(Balancing::name)))]
-    balancing: Option<String>,
-    /// At most this much is promoted to a tier.
-    #[arg(long, value_name = "RATE", value_parser = rate)]
-    promote_limit: Option<GbPerSec>,
-    /// The weights of weighted interleave, from 1 to 255.
-    #[arg(long, value_name = "TIER=N", value_delimiter = ',')]
-    weights: Vec<Weight>,
-    /// Demote cold pages of this control group at this rate; may be repeated.
-    #[arg(long, value_name = "SCOPE=RATE")]
-    demote: Vec<Demote>,
-    /// Demote nothing more of a group whose tasks wait for memory longer than this share of the time, in percent
-    /// (TMO, ASPLOS 2022, section 3.3).
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
-    pub(super) pressure: f64,
-    /// Move the pages of these addresses of a process to a tier; may be repeated. They stay there after the run.
-    #[arg(long = "move", value_name = "pid:N:START-END=TIER")]
-    pub(super) moves: Vec<Move>,
-    /// At most this much of each --move is moved.
-    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "0.2 GB/s")]
-    pub(super) move_rate: GbPerSec,
-    /// Migrate what DAMON finds hot or cold to a tier, each at most at its rate.
-    #[arg(long, value_name = "HEAT:TIER:RATE", value_delimiter = ',')]
-    pub(super) schemes: Vec<Migrate>,
-    /// The memory to which --schemes apply: cgroup:/PATH, unit:NAME, or pid:N (Linux 6.17); all where it is left out.
-    #[arg(long, value_name = "SCOPE", requires = "schemes")]
-    schemes_of: Option<Scope>,
-    /// The length of a window.
-    #[arg(long, value_name = "TIME", default_value = "1s")]
-    pub(super) window: Nanos,
-    /// How long it runs; until a stop is requested if it is left out.
-    #[arg(long = "for", value_name = "TIME")]
-    pub(super) lasts: Option<Nanos>,
-    /// The folder of the journal.
-    #[arg(long, value_name = "FOLDER", default_value = "/var/lib/weir/steer")]
-    journal: PathBuf,
-}
-
-impl Args {
-    fn settings(&self) -> KernelTiering {
-        KernelTiering {
-            demotion: self.demotion.as_deref().map(|when| when == "on"),
-            balancing: self.balancing.as_deref().and_then(Balancing::named),
-            promote_limit: self.promote_limit,
-        }
-    }
-}
-
-pub(super) fn missing(why: Unavailable) -> Failure {
-    Failure::Missing(anyhow::anyhow!("{why}"))
-}
 
 /// Sets the kernel's tiering, counts windows, restores it.
 ///
@@ -120,11 +39,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         tiering: wanted,
         weights: (weights.iter()).map(|(node, _, n)| (*node, *n)).collect(),
     };
-    wanted.check(root).map_err(missing)?;
+    wanted.check(root)?;
     let demotion = demotion(args, &wanted.tiering, root)?;
     let movings = Moving::all(args, &host, &topology)?;
     let migrating = Migrating::all(args, &host, &topology)?;
-    let keeping = Keeping::begin(context, VERB)?;
+    let keeping = Keeping::begin(context, TIER_RUN)?;
     let before = tiering::in_force(root);
     let mut settings = None;
     let mut in_force = before;
@@ -136,12 +55,11 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         restored
             .remarks()
             .for_each(|remark| say(&format!("weir: warning: {remark}")));
-        in_force = wanted.set(&mut held).map_err(missing)?;
+        in_force = wanted.set(&mut held)?;
         if !migrating.is_empty() {
             let schemes: Vec<Scheme> = migrating.iter().map(|of| of.scheme).collect();
             let nodes: Vec<u32> = topology.tiers.iter().filter_map(|tier| tier.node).collect();
-            held.set_schemes(&schemes, args.schemes_of.as_ref(), &nodes)
-                .map_err(missing)?;
+            held.set_schemes(&schemes, args.schemes_of.as_ref(), &nodes)?;
         }
         settings = Some(held);
     }
@@ -222,7 +140,7 @@ fn demotion(args: &Args, wanted: &KernelTiering, root: &Root) -> Result<Demotion
     let of: Vec<_> = of
         .map(|Demote(scope, rate)| (scope.clone(), *rate))
         .collect();
-    Demotion::find(root, &of, args.pressure).map_err(missing)
+    Demotion::find(root, &of, args.pressure).map_err(Failure::from)
 }
 
 #[cfg(test)]

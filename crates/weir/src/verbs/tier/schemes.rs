@@ -10,9 +10,9 @@ use weir_model::tiering::{Heat, SchemeCounts};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
+use super::moves::ROWS;
+use super::requests::Args;
 use super::requests::Migrate;
-use super::run::Args;
-use super::windows::ROWS;
 use crate::failure::Result;
 use crate::nodes::{all_here, node_of};
 use crate::system::System;

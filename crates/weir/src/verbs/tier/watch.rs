@@ -10,11 +10,12 @@ use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 
 use super::moves::{Moving, TierMove};
-use super::run::{Args, missing};
+use super::requests::Args;
 use super::schemes::{Migrating, TierScheme};
 use super::windows::{TierRoom, TierWindow};
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::failure::Result;
+use crate::session::say;
 
 /// The interval at which a stop request is looked for, and pages move.
 const LOOK: Duration = Duration::from_millis(50);
@@ -30,7 +31,7 @@ impl Counted {
     fn now(root: &Root) -> Result<Self> {
         Ok(Self {
             at: Instant::now(),
-            counts: tiering::counts(root).map_err(missing)?,
+            counts: tiering::counts(root)?,
             pressure: tiering::pressure(root, None).ok(),
         })
     }

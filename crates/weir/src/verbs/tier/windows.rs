@@ -8,11 +8,8 @@ use weir_model::tiering::{KernelTiering, TieringCounts};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
-use super::moves::{self, TierMove};
+use super::moves::{self, ROWS, TierMove};
 use super::schemes::{self, TierScheme};
-
-/// Rows of a table before it is cut.
-pub(super) const ROWS: usize = 40;
 
 /// The own part of a `tier run` document.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -18,8 +18,9 @@ use weir_model::units::Nanos;
 
 use crate::context::Context;
 use crate::counting::{self, Count};
+use crate::driver::header;
 use crate::failure::{Failure, Result};
-use crate::insight::{Going, header};
+use crate::insight::Going;
 use crate::nodes::{node_of, spread};
 use crate::system::System;
 

@@ -9,7 +9,7 @@ use weir_lab::Study as _;
 use weir_model::insight::SlowdownModel;
 use weir_model::machine::{Identity, MachineKind};
 
-use super::workload::find_for;
+use super::workload::named::find_for;
 use crate::context::Context;
 use crate::counting;
 use crate::driver::{self, Job};
@@ -18,8 +18,8 @@ use crate::insight::{self, Going, model_path, read_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes::pair_here;
+use crate::shown::show;
 use crate::store::RunId;
-use crate::studies::show;
 
 /// The verb as the store has it.
 pub const VERB: &str = Interleave::VERB;

@@ -12,15 +12,15 @@ use weir_trace::describe::{Description as Described, Origin, describe};
 
 use super::reading::{Read, Reading};
 use super::source::Source;
-use crate::context::{Context, say};
+use crate::context::Context;
+use crate::driver::header;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::insight::header;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
+use crate::session::say;
+use crate::studies::WORKLOAD_IMPORT;
 
-/// The words of the command.
-pub const VERB: &str = "workload import";
 /// Core cycles of an instruction that are assumed.
 const CPI: f64 = 0.5;
 /// Ends of names that say how a trace is kept and not what it is of.
@@ -184,7 +184,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         true => "standard input".to_owned(),
         false => args.file.display().to_string(),
     };
-    let keeping = Keeping::begin(context, VERB)?;
+    let keeping = Keeping::begin(context, WORKLOAD_IMPORT)?;
     let source = Source::open(&args.file)?;
     let file = args.description.file(&args.file)?;
     let reading = Reading {

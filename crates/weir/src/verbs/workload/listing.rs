@@ -6,7 +6,7 @@ use serde::Serialize;
 use weir_model::units::Bytes;
 use weir_model::workload::{Application, GROUPS, HOSTED, Hosted, Region, Workload, Workloads};
 
-use super::find;
+use super::named::find;
 use crate::context::Format;
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::Result;

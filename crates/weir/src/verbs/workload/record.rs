@@ -17,15 +17,15 @@ use super::import::{Description, share, write};
 use super::reading::{Read, Reading};
 use super::source::Source;
 use super::tag::{self, Tag};
-use crate::context::{Context, say};
+use crate::context::Context;
 use crate::counting::on_this_host;
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::output::seconds;
+use crate::session::say;
+use crate::studies::WORKLOAD_RECORD;
 
-/// The words of the command.
-pub const VERB: &str = "workload record";
 /// The time between two looks at a stop request, and at what the command has mapped.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -147,7 +147,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 
 fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
     let name = args.name();
-    let keeping = Keeping::begin(context, VERB)?.is_part(is_part);
+    let keeping = Keeping::begin(context, WORKLOAD_RECORD)?.is_part(is_part);
     let file = args.description.file(Path::new(name))?;
     let with = chosen(args)?;
     let tag = args.tag.library()?;

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use weir_linux::tracer::find;
 
-use crate::context::say;
 use crate::failure::{Failure, Result};
+use crate::session::say;
 
 const FILE: &str = "libweir_tag.so";
 /// What builds the library.

@@ -1,0 +1,66 @@
+//! Workloads by their names, or by their files.
+
+use std::path::Path;
+
+use weir_model::toml::MOST_BYTES;
+use weir_model::workload::{Hosted, RealProgram, Workload, Workloads};
+
+use crate::failure::{Failure, Result};
+use crate::files;
+
+/// The workload of a name or a file.
+///
+/// # Errors
+/// It is neither, or the file has mistakes.
+pub fn find(named: &str) -> Result<Workload> {
+    let library = Workloads::builtin();
+    if let Some(workload) = library.get(named) {
+        return Ok(workload.clone());
+    }
+    if named.ends_with(".toml") || named.contains('/') {
+        return read(Path::new(named));
+    }
+    if let Some(hosted) = Hosted::named(named) {
+        return Err(Failure::request(format!(
+            "`{}` has no description, so that no model runs it; `weir workload run` does on a host",
+            hosted.name
+        )));
+    }
+    let mut close = library.close_to(named);
+    close.extend(Hosted::close_to(named));
+    let hint = if close.is_empty() {
+        "`weir workload list` has them".to_owned()
+    } else {
+        format!("did you mean `{}`?", close.join("`, `"))
+    };
+    Err(Failure::request(format!(
+        "there is no workload `{named}`; {hint}"
+    )))
+}
+
+/// The same with this number of threads, if given.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_for(named: &str, threads: Option<u32>) -> Result<Workload> {
+    let mut workload = find(named)?;
+    if let Some(threads) = threads {
+        workload.threads = threads;
+    }
+    Ok(workload)
+}
+
+/// The workload of a file.
+pub(super) fn read(file: &Path) -> Result<Workload> {
+    let text = files::text(file, "description", MOST_BYTES)?;
+    let name = file.display().to_string();
+    Workloads::check(&name, &text).map_err(|mistakes| Failure::request(mistakes.to_string()))
+}
+
+/// What a host runs for a name or a file.
+pub fn real_program(named: &str) -> Result<Option<RealProgram>> {
+    Ok(match Hosted::named(named) {
+        Some(hosted) => Some(hosted.real()),
+        None => find(named)?.real(),
+    })
+}
