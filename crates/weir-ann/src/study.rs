@@ -25,8 +25,9 @@ use crate::walked::{K, SCALED, Searches, Walked};
 #[command(after_help = "\
 Examples:
   weir place neighbours --on cxl-anns+4xcxl-anns-device@interleaved@switch
-  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch --dataset bigann --budget 64G
-  weir place neighbours --tier cxl0 --dataset bigann --nodes 1000000    on this host")]
+  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch \\
+      --dataset bigann --budget 64G
+  weir place neighbours --tier cxl0 --dataset bigann --nodes 1000000")]
 pub struct NeighbourSearch {
     /// Datasets: bigann, yandex-t, yandex-d, meta-s, ms-t, ms-s [default: all].
     #[arg(long = "dataset", value_delimiter = ',', value_name = "DATASET")]

@@ -14,9 +14,9 @@ const STYLES: Styles = Styles::styled()
 
 const AFTER_HELP: &str = "\
 Examples:
-  weir tour                                    measures this machine, and writes weir-report.html
-  weir topo                                    the parts of this machine, and what it lacks
-  weir doctor                                  problems that would spoil its figures
+  weir tour          measures this machine, and writes weir-report.html
+  weir topo          shows the parts of this machine, and what it lacks
+  weir doctor        shows problems that would spoil its figures
   weir bench bandwidth --op ld,nt_st --threads 1..16
   weir bench latency --on emr2s+cxl-a --format json
 

@@ -38,7 +38,7 @@ pub struct Global {
     // Half of each 95 % interval, as a share of its figure: it is simulated until that is reached.
     #[arg(long, global = true, value_name = "SHARE", value_parser = relative_error, allow_hyphen_values = true)]
     pub error: Option<f64>,
-    /// Wait at most so long for a quiet host.
+    /// Wait at most this long for a quiet host.
     #[arg(long, global = true, value_name = "TIME")]
     pub wait: Option<Nanos>,
     /// Share work on models: local, ray or slurm.

@@ -12,8 +12,8 @@ pub struct Named {
     /// that goes with the run, or a block device, which is only read.
     #[arg(long, value_name = "PATH")]
     storage: Option<PathBuf>,
-    /// The block device of --storage once more: what is on it may be
-    /// overwritten, and is lost.
+    /// The block device of --storage, named again to confirm that everything
+    /// on it may be overwritten.
     #[arg(long, value_name = "DEVICE", requires = "storage")]
     write_device: Option<PathBuf>,
 }

@@ -24,35 +24,6 @@ fn pool() -> Place {
 }
 
 #[test]
-fn every_verb_has_help_with_an_example() {
-    let place = Place::new();
-    for verb in [
-        "",
-        "init",
-        "admit",
-        "create",
-        "list",
-        "resize",
-        "change",
-        "hand-over",
-        "destroy",
-        "gc",
-        "fill",
-        "verify",
-        "run",
-    ] {
-        let help = run(&place, "a", format!("{verb} --help").as_str())
-            .expect(0)
-            .out();
-        assert!(help.contains("Example"), "{verb}:\n{help}");
-        assert!(
-            help.lines().all(|line| line.chars().count() <= 80),
-            "{verb}:\n{help}"
-        );
-    }
-}
-
-#[test]
 fn a_namespace_is_made_filled_handed_over_and_scrubbed() {
     let place = pool();
     let json = run(

@@ -7,29 +7,8 @@ fn rows<'d>(document: &'d serde_json::Value, list: &str) -> &'d Vec<serde_json::
 }
 
 #[test]
-fn every_verb_has_help_with_an_example_and_keeps_a_run() {
+fn every_verb_keeps_a_run() {
     let place = Place::new();
-    for verb in [
-        "",
-        "latency",
-        "cost",
-        "packing",
-        "pool",
-        "failures",
-        "trace",
-        "coherence",
-        "kernels",
-    ] {
-        let help = place
-            .run(format!("plan {verb} --help").as_str())
-            .expect(0)
-            .out();
-        assert!(help.contains("Example"), "{verb}:\n{help}");
-        assert!(
-            help.lines().all(|line| line.chars().count() <= 80),
-            "{verb}:\n{help}"
-        );
-    }
     let small = "--machines 4 --days 2";
     for (words, schema) in [
         ("plan latency".to_owned(), "weir/plan-latency/1"),

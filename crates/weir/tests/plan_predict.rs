@@ -23,22 +23,6 @@ fn counted(n: usize) -> String {
 }
 
 #[test]
-fn every_predictor_has_help_with_an_example() {
-    let place = Place::new();
-    for verb in ["insensitive", "untouched", "balance"] {
-        let help = place
-            .run(format!("plan {verb} --help").as_str())
-            .expect(0)
-            .out();
-        assert!(help.contains("Example"), "{verb}:\n{help}");
-        assert!(
-            help.lines().all(|line| line.chars().count() <= 80),
-            "{verb}:\n{help}"
-        );
-    }
-}
-
-#[test]
 fn programs_of_a_model_are_judged_and_their_counters_judge_the_same_again() {
     let place = Place::new();
     let small = "--programs 24 --splits 4 --false-positives 10%,20% --format json";

@@ -32,31 +32,6 @@ fn write(file: &Path, slice: u64) {
 }
 
 #[test]
-fn every_verb_has_help_with_an_example() {
-    let place = Place::new();
-    for verb in [
-        "",
-        "create",
-        "start",
-        "add",
-        "release",
-        "recover",
-        "status",
-        "arguments",
-    ] {
-        let help = place
-            .run(format!("pool {verb} --help").as_str())
-            .expect(0)
-            .out();
-        assert!(help.contains("Example"), "{verb}:\n{help}");
-        assert!(
-            help.lines().all(|line| line.chars().count() <= 80),
-            "{verb}:\n{help}"
-        );
-    }
-}
-
-#[test]
 fn slices_are_added_released_and_zero_again() {
     let place = pool(Manner::Willing);
     let json = place

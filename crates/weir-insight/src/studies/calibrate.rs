@@ -22,7 +22,7 @@ use crate::two_tiers::{Tiers, calibrate_machine, options};
 Examples:
   weir calibrate --on emr2s+cxl-a --tier cxl0
   weir calibrate --on skx2s --tier remote -o skx-remote.json
-  weir calibrate --tier cxl0                   this machine, which needs counters
+  weir calibrate --tier cxl0                   this host, which needs counters
 
 Runs three kinds of micro-workload on both tiers: random chases, stores to
 fresh memory, and lists that the prefetchers feed. `weir predict` takes the

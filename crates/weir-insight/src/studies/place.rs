@@ -33,7 +33,8 @@ use crate::two_tiers::{Tiers, options};
 Examples:
   weir place advise gpt2-decode --on emr2s+cxl-a
   weir place advise my-service.toml --on emr2s+cxl-a --free 50% --verify
-  weir place advise engine.toml --on emr2s+cxl-a --policy policy.toml --class pages=buffer
+  weir place advise engine.toml --on emr2s+cxl-a --policy policy.toml \\
+      --class pages=buffer
   weir place advise --on ./my-server.toml+cxl-a --max-loss 2 -- ./job
   weir place advise --on ./my-server.toml+cxl-a --tag -- ./job
   weir place advise --pid 4711 --free 16G --for 60s
@@ -49,7 +50,7 @@ pub struct AdviseObjects {
     /// A command that is recorded first, and its arguments, after `--`.
     #[arg(last = true, value_name = "CMD", conflicts_with_all = ["workload", "threads"])]
     pub command: Vec<String>,
-    /// End the command after this time; of a process, look at it for so long [default: 10s].
+    /// End the command after this time; observe a process for this time [default: 10s].
     #[arg(long = "for", value_name = "TIME")]
     pub lasts: Option<Nanos>,
     /// The description of the command; without it NAME.toml here, which must not be there.
@@ -64,7 +65,7 @@ pub struct AdviseObjects {
     /// The loss of run time that is allowed, in percent.
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = loss)]
     pub max_loss: f64,
-    /// Free so much local memory instead, for the least loss: a size, or a share of all objects.
+    /// Free this much local memory instead, with the least loss: a size, or a share of all objects.
     #[arg(long, value_name = "SIZE|SHARE%", conflicts_with = "max_loss", value_parser = Part::read)]
     pub free: Option<Part>,
     /// Move whole objects only; otherwise one of them may be split.

@@ -29,8 +29,8 @@ pub struct Predict {
     /// A workload, to be run on the model of a machine.
     #[arg(conflicts_with_all = ["counters", "evaluate", "population", "command"])]
     pub workload: Option<String>,
-    /// So many workloads that span the space and so many that are heavy on
-    /// memory, predicted and measured.
+    /// Predict and measure this many workloads that span the space, and as many
+    /// that are heavy on memory.
     #[arg(long, value_name = "N")]
     pub population: Option<NonZeroUsize>,
     /// Measure on the tier too.

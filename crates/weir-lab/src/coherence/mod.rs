@@ -34,8 +34,10 @@ use crate::{Ask, Lab, LabError};
 #[command(after_help = "\
 Examples:
   weir place share --on emr2s+cxl-a@switch
-  weir place share --on emr2s+cxl-a@switch --structure btree,btree_latched --hosts 2,16
-  weir place share --on emr2s+cxl-a@switch --structure locks --skew 0 --items 1000000
+  weir place share --on emr2s+cxl-a@switch --structure btree,btree_latched \\
+      --hosts 2,16
+  weir place share --on emr2s+cxl-a@switch --structure locks --skew 0 \\
+      --items 1000000
   weir place share --on emr2s+cxl-a@switch --snoop-filter 65536")]
 pub struct Share {
     /// The tier that the hosts share.
@@ -53,7 +55,7 @@ pub struct Share {
     /// Entries of a tree's node, of 16 bytes.
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(4..=4096))]
     pub fan_out: u32,
-    /// Operations that update a record or insert a key, of all [default: 5%, as in YCSB B].
+    /// Operations that update a record or insert a key, of all; those of YCSB B are 5%.
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     pub writes: f64,
     /// Exponent of Zipf's law, by which items are chosen; 0 for all alike.

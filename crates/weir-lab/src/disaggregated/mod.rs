@@ -52,7 +52,8 @@ const SETS: [Bytes; 8] = [
 #[command(after_help = "\
 Examples:
   weir place disaggregated --on directcxl+directcxl-blade
-  weir place disaggregated --on directcxl+directcxl-blade --payload 64B,4K --program memdb")]
+  weir place disaggregated --on directcxl+directcxl-blade --payload 64B,4K \\
+      --program memdb")]
 pub struct Disaggregated {
     /// The tier of the device.
     #[arg(long, value_name = "TIER", default_value = "cxl0")]

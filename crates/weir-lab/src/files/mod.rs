@@ -41,7 +41,7 @@ const BY: Op = Op::NtSt;
 Examples:
   weir place files --on flac
   weir place files --on emr2s+cxl-a --threads 1,4,16
-  weir place files --on flac --held 10G         a cache that locks all pages of a flush")]
+  weir place files --on flac --held 10G     a flush locks all its pages")]
 pub struct Files {
     /// The tier of the files.
     #[arg(long, value_name = "TIER", default_value = "cxl0")]

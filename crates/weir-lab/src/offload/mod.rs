@@ -38,7 +38,8 @@ use crate::{Finished, Lab, LabError};
 #[command(after_help = "\
 Examples:
   weir place offload --on emr2s+cxl-a
-  weir place offload --on emr2s+cxl-a --share 10%,15% --local 8,16 --far 1,2,4,8,16
+  weir place offload --on emr2s+cxl-a --share 10%,15% --local 8,16 \\
+      --far 1,2,4,8,16
   weir place offload --on emr2s+cxl-a --operator join
   weir place offload --on gold6130 --rdma 12.5GB/s --share 5%,10% --local 8,16")]
 pub struct Offload {

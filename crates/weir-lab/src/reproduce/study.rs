@@ -30,7 +30,7 @@ pub struct Reproduce {
     /// Papers, by their names in published/ [default: all, without the rows that take minutes].
     #[arg(value_name = "PAPER")]
     pub papers: Vec<String>,
-    /// Only rows whose id begins so; may be repeated.
+    /// Only rows whose id begins with this; may be repeated.
     #[arg(long, value_name = "ROW")]
     pub only: Vec<String>,
     /// Take each assumed parameter to both ends of its range instead, and rank them by what they

@@ -35,7 +35,8 @@ use timeline::{Course, Plan, Rates};
 #[command(after_help = "\
 Examples:
   weir place stage --on emr2s+cxl-a
-  weir place stage --on spr8480+agilex-2x2666 --operator join --shared 2G --own 64M
+  weir place stage --on spr8480+agilex-2x2666 --operator join --shared 2G \\
+      --own 64M
   weir place stage --on emr2s+cxl-a --copier memcpy --copy-threads 5")]
 pub struct Stage {
     /// The slower tier, which has the columns.

@@ -64,7 +64,8 @@ const FOR_P999: u64 = 12_000;
 Examples:
   weir bench tail --quick
   weir bench tail --on emr2s+cxl-a --tier dram,cxl0 --beside readers
-  weir bench tail --on emr2s+cxl-ssd-znand --tier cxl0 --beside writers --deterministic
+  weir bench tail --on emr2s+cxl-ssd-znand --tier cxl0 --beside writers \\
+      --deterministic
   weir bench tail --beside writers --threads 1,4,16 --format json")]
 pub struct Tail {
     /// Tiers, as `weir topo` names them [default: all].

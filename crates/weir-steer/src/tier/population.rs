@@ -29,7 +29,7 @@ pub struct Population {
         long = "policy",
         value_delimiter = ',',
         value_name = "POLICY",
-        default_value = "first-touch,tpp,alto,colloid,interleave:4:1,interleave:2:1,interleave:1:1,payback"
+        default_values = ["first-touch", "tpp", "alto", "colloid", "interleave:4:1", "interleave:2:1", "interleave:1:1", "payback"]
     )]
     pub policies: Vec<String>,
     /// Memory of each workload.

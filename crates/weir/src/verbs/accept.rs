@@ -64,7 +64,7 @@ pub struct Args {
         requires = "baseline"
     )]
     worse: f64,
-    /// Measure each figure so often [default: 3 on a host, 1 on a model].
+    /// Measurements of each figure [default: 3 on a host, 1 on a model].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     repeat: Option<u32>,
     /// Use all cores only, and less memory.

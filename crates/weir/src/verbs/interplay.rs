@@ -39,9 +39,12 @@ Examples:
   weir interplay --victims dram:ld --aggressors dram:st --threads 1
   weir interplay --on interplay-b --preset ssd-writes
   weir interplay --on miku-a+micron-x8+micron-x8@remote --preset two-sockets
-  weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --aggressors cxl0:nt_st
-  weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a,cxl0:redis-ycsb-a --rate 20k,40k,60k
-  weir interplay --command q='sqlite3 my.db .dump' --victims dram:!q --aggressors dram:ld
+  weir interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a \\
+      --aggressors cxl0:nt_st
+  weir interplay --on emr2s+cxl-a \\
+      --victims dram:redis-ycsb-a,cxl0:redis-ycsb-a --rate 20k,40k,60k
+  weir interplay --command q='sqlite3 my.db .dump' --victims dram:!q \\
+      --aggressors dram:ld
   weir interplay --victims dram:redis-ycsb-a --aggressors dram:nt_st --size 1G
   weir interplay --storage /var/tmp --victims dram:ld --aggressors ssd0
 

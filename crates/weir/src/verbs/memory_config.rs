@@ -22,9 +22,9 @@ Examples:
   weir bench bandwidth --on ./ours.toml
 
 Speed grade, channels, ranks, capacity and queues are taken over, each with its
-line; all else is that of the base. A configuration has no latency and no bandwidth
-that is measured: these are the base's, marked as assumed. Values that have no key
-are listed at the end of the file.")]
+line; all else is that of the base. A configuration has no latency and no
+bandwidth that is measured: these are the base's, marked as assumed. Values
+that have no key are listed at the end of the file.")]
 pub struct Args {
     /// A configuration of Ramulator 2 (YAML) or gem5 (config.ini, config.json).
     #[arg(value_name = "FILE")]

@@ -48,15 +48,16 @@ enum What {
     /// Run a command, and write what it does to a mapped file as a trace.
     Record(record::Args),
     /// Print weir_persist.h, by which a C program marks points, or writes a trace itself.
+    #[command(after_help = "Example:\n  weir persist header > weir_persist.h")]
     Header,
 }
 
 /// What `check` takes.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-FILE has the stores, flushes and fences of a program (docs/persist.md). A state is
-illegal if it does not meet a `require` of the trace, or if --check ends with
-another exit code than 0.
+FILE has the stores, flushes and fences of a program (docs/persist.md). A state
+is illegal if it does not meet a `require` of the trace, or if --check ends
+with another exit code than 0.
 
 Platforms:
   adr                       power fails, and caches are lost

@@ -53,11 +53,11 @@ Examples:
   weir place apply --pid 4711 heap=cxl0
   weir place watch --pid 4711                    moves what is cold, and back
   weir place offload --on emr2s+cxl-a            which share, with threads there
-  weir place stage --on emr2s+cxl-a              whether to copy shared columns first
-  weir place levels --on emr2s+cxl-a+cxl-a@switch    objects of a database by tier
+  weir place stage --on emr2s+cxl-a              whether to copy columns first
+  weir place levels --on emr2s+cxl-a+cxl-a@switch    objects of a database
   weir place share --on emr2s+cxl-a@switch       what hosts pay for coherence
   weir place files --on flac                     page cache, DAX, attached pages
-  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch    graphs in a pool
+  weir place neighbours --on emr2s+2xcxl-d@interleaved@switch   graphs in a pool
   weir place --tier cxl0 --size 64M
   weir place --tier dram=3,cxl0=1                every fourth page on cxl0
   weir place --policy interleave --tier dram,cxl0

@@ -24,7 +24,7 @@ Examples:
   weir topo --storage /var/tmp
   weir topo --on emr2s+2xcxl-a
   weir topo --on 2xemr2s+cxl-a@switch          two hosts that share a device
-  weir topo --on my-server.machine             a recording (weir doctor --record)
+  weir topo --on my-server.machine             a recording (doctor --record)
   weir topo --format json | jq '.topology.tiers[].name'")]
 pub struct Args {
     #[command(flatten)]

@@ -52,7 +52,7 @@ pub struct ProfileModel {
     #[arg(long, value_name = "NAME", default_value = "bits",
           value_parser = clap::builder::PossibleValuesParser::new(SamplerName::ALL.map(SamplerName::name)))]
     pub sampler: String,
-    /// On a model, with --sampler events: one of so many accesses is sampled.
+    /// On a model, with --sampler events: one access in this many is sampled.
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
     pub period: u32,
     /// On a model, with --sampler bits: the time between two readings.

@@ -21,10 +21,10 @@ pub struct ProfileTimes {
     /// The length of an interval: a page was touched in it or was not [default: a sixth of --hot].
     #[arg(long, value_name = "TIME")]
     pub interval: Option<Nanos>,
-    /// Pages touched in the last so long are hot [default: 60s, or a tenth of a shorter profile].
+    /// Pages touched within this time are hot [default: 60s, or a tenth of a shorter profile].
     #[arg(long, value_name = "TIME")]
     pub hot: Option<Nanos>,
-    /// Pages touched in the last so long are warm, if not hot [default: twice --hot].
+    /// Pages touched within this time are warm, if not hot [default: twice --hot].
     #[arg(long, value_name = "TIME")]
     pub warm: Option<Nanos>,
 }

@@ -14,7 +14,7 @@ use crate::failure::Result;
 #[command(after_help = "\
 Examples:
   weir counters record -o local.json -- ./service --once
-  weir counters list --cpu spr                 the perf command for a machine without Weir
+  weir counters list --cpu spr                 the perf command for elsewhere
   weir counters show there.csv --cpu spr
 
 docs/counters.md says what is counted on which processor, and what cannot be.")]

@@ -13,7 +13,7 @@ Examples:
   weir explain my-service.toml --on emr2s+cxl-a --tier dram
   weir explain redis-ycsb-a --on emr2s+cxl-a --rate 40k --beside cxl0:nt_st
   weir explain bfs-twitter --on emr2s+cxl-a --beside cxl0:llama-decode
-  weir explain redis-ycsb-a --size 256M --for 10s     the real program, on this host
+  weir explain redis-ycsb-a --size 256M --for 10s    the real program here
   weir explain -I 1000 -- ./service --once
   weir explain --tier dram,cxl0 -- ./service --once
   weir explain --beside dram:nt_st -- ./service --once
@@ -24,10 +24,10 @@ Examples:
 
 A workload is the name of one that comes with Weir, or a file that describes
 one. A model runs the description; on this host its real program is started,
-loaded with data, observed for a time, and ended. A command runs on this host, and is counted with all
-that it starts; it keeps its own input, output and errors, and its exit code is
-passed on. Counters are what `weir counters record` or `perf stat` wrote, as
-text, CSV (-x,) or JSON (-j).")]
+loaded with data, observed for a time, and ended. A command runs on this host,
+and is counted with all that it starts; it keeps its own input, output and
+errors, and its exit code is passed on. Counters are what `weir counters
+record` or `perf stat` wrote, as text, CSV (-x,) or JSON (-j).")]
 pub struct Args {
     #[command(flatten)]
     pub(super) study: Explain,
@@ -37,7 +37,7 @@ pub struct Args {
     /// A process of this host, while the command runs; without one, until the process ends or Ctrl-C comes.
     #[arg(short, long, value_name = "PID", conflicts_with = "counters")]
     pub(super) pid: Option<u32>,
-    /// Count in intervals of so many milliseconds, for phases over time.
+    /// Count in intervals of this many milliseconds, which shows phases.
     #[arg(short = 'I', long, value_name = "MS", conflicts_with = "counters",
           value_parser = clap::value_parser!(u64).range(10..=3_600_000))]
     pub(super) interval: Option<u64>,

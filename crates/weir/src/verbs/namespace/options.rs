@@ -10,7 +10,8 @@ use weir_model::units::{Bytes, Nanos};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 A pool is a DAX device, such as /dev/dax0.0, or a file. Its table is in its own
-memory, so that hosts which share the memory need nothing else (docs/namespaces.md).
+memory, so that hosts which share the memory need nothing else
+(docs/namespaces.md).
 
 Examples:
   weir namespace init /dev/dax0.0 --hosts a,b
@@ -140,7 +141,7 @@ pub(super) struct Kept {
     /// Keep it until it is destroyed, which is the default of a new one.
     #[arg(long, conflicts_with_all = ["with", "lease"])]
     pub(super) keep: bool,
-    /// Keep it as long as this process of this host lives, and anybody has it open.
+    /// Keep it as long as this process of this host lives, and any process has it open.
     #[arg(
         long = "while",
         value_name = "PID",
@@ -148,7 +149,7 @@ pub(super) struct Kept {
         conflicts_with = "lease"
     )]
     pub(super) with: Option<u32>,
-    /// Keep it so long, and as long as anybody has it open.
+    /// Keep it for this time, and for as long as it is open.
     #[arg(long, value_name = "TIME")]
     pub(super) lease: Option<Nanos>,
 }
@@ -235,8 +236,8 @@ pub(super) struct ChangeArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The owner may do it, and any host when the owner has been silent for the lease of
-the pool. Handles that were open before are refused after it.
+The owner may do it, and any host when the owner has been silent for the lease
+of the pool. Handles that were open before are refused after it.
 
 Example:
   weir namespace hand-over /dev/dax0.0 table --to b")]

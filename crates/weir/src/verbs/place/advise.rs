@@ -35,7 +35,7 @@ pub struct Args {
         conflicts_with_all = ["workload", "command", "max_loss", "whole", "verify", "threads", "out", "from"],
     )]
     pub pid: Option<u32>,
-    /// Of a process: look at what was touched so often.
+    /// Of a process: the time between two looks at what was touched.
     #[arg(long, value_name = "TIME", default_value = "1s", requires = "pid")]
     pub interval: Nanos,
     /// Of a process: look at what is written, too; each first write to a page in an interval is a page fault then.

@@ -42,7 +42,8 @@ Examples:
   weir place apply --pid 4711 heap=cxl0 --verify --measure ./requests-per-second
   weir place restore moved.txt
 
-Exit codes: 1 where pages stayed, with the reason; 3 where this user may not move them.")]
+Exit codes: 1 where pages stayed, with the reason; 3 where this user may not
+move them.")]
 pub struct Args {
     /// The process.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]
@@ -50,7 +51,7 @@ pub struct Args {
     /// Objects, as `weir place objects` names them, and the tier of each.
     #[arg(required = true, value_name = "OBJECT=TIER", value_parser = wish)]
     objects: Vec<(String, TierName)>,
-    /// Move at most so much in a second.
+    /// Move at most this much in a second.
     #[arg(long, value_name = "GB/S", default_value = "1", value_parser = rate)]
     rate: GbPerSec,
     /// The file that says where pages were, for `weir place restore` [default: weir-place-PID.txt here].
@@ -69,7 +70,7 @@ pub struct RestoreArgs {
     /// A file that `weir place apply` or `weir place watch` wrote.
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Move at most so much in a second.
+    /// Move at most this much in a second.
     #[arg(long, value_name = "GB/S", default_value = "1", value_parser = rate)]
     rate: GbPerSec,
 }

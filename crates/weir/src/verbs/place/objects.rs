@@ -25,9 +25,9 @@ Examples:
   weir place objects --pid 4711
   weir place objects --pid 4711 --format json
 
-An object is a mapped file, the heap, the stack, what the program itself has named
-(PR_SET_VMA_ANON_NAME), or an anonymous mapping of 64 MiB and more; the rest of the
-anonymous memory is `anon`.")]
+An object is a mapped file, the heap, the stack, what the program itself has
+named (PR_SET_VMA_ANON_NAME), or an anonymous mapping of 64 MiB and more; the
+rest of the anonymous memory is `anon`.")]
 pub struct Args {
     /// The process.
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(u32).range(1..))]

@@ -33,13 +33,13 @@ pub struct Verify {
     /// A lower number of the command is better, such as a latency.
     #[arg(long, requires = "measure")]
     lower: bool,
-    /// Measure so many times before the move, and after it.
+    /// Measurements before the move, and as many after it.
     #[arg(long, value_name = "N", default_value_t = 8, requires = "verify", value_parser = clap::value_parser!(u32).range(2..=1000))]
     repeats: u32,
     /// How long instructions are counted each time.
     #[arg(long, value_name = "TIME", default_value = "1s", requires = "verify")]
     window: Nanos,
-    /// After the move, wait so long before the first measurement.
+    /// Wait this long after the move before the first measurement.
     #[arg(long, value_name = "TIME", default_value = "2s", requires = "verify")]
     settle: Nanos,
 }

@@ -44,10 +44,10 @@ Examples:
   weir place watch --pid 4711 --free 16G --rate 0.5 --for 8h
   weir place restore weir-place-4711.txt         takes all of it back
 
-An object goes to the slower tier after it was cold for --cold-windows in a row,
-and comes back after it was hot for --hot-windows. One that comes back soon has
-to be cold for twice as long the next time. Code, the stack and objects below 1 MiB
-stay. Ctrl-C ends it; what has moved stays where it is.
+An object goes to the slower tier after it was cold for --cold-windows in a
+row, and comes back after it was hot for --hot-windows. One that comes back
+soon has to be cold for twice as long the next time. Code, the stack and
+objects below 1 MiB stay. Ctrl-C ends it; what has moved stays where it is.
 
 Exit codes: 3 where nothing sees what the process touches, or this user may not.")]
 pub struct Args {
@@ -60,25 +60,25 @@ pub struct Args {
     /// The tier that keeps hot ones.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     from: TierName,
-    /// Have so much on the slower tier and no more: a size, or a share of the process's memory [default: all that is cold].
+    /// Keep this much on the slower tier and no more: a size, or a share of the process's memory [default: all that is cold].
     #[arg(long, value_name = "SIZE|SHARE%", value_parser = Part::read)]
     free: Option<Part>,
-    /// Move at most so much in a second.
+    /// Move at most this much in a second.
     #[arg(long, value_name = "GB/S", default_value = "0.1", value_parser = rate)]
     rate: GbPerSec,
-    /// Look at the heat of objects, and decide, so often.
+    /// The time between two looks at the heat of objects.
     #[arg(long, value_name = "TIME", default_value = "10s")]
     window: Nanos,
     /// An object is cold with fewer touches of a page in a second.
     #[arg(long, value_name = "N", default_value_t = COLD, value_parser = touches)]
     cold: f64,
-    /// It is hot with so many touches of a page in a second.
+    /// It is hot with this many touches of a page in a second.
     #[arg(long, value_name = "N", default_value_t = 0.1, value_parser = touches)]
     hot: f64,
-    /// It must be cold for so many windows in a row.
+    /// It must be cold for this many windows in a row.
     #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     cold_windows: u32,
-    /// It must be hot for so many windows in a row.
+    /// It must be hot for this many windows in a row.
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     hot_windows: u32,
     /// End after this time; without it when the process ends, or at a stop.

@@ -74,7 +74,7 @@ enum What {
     /// Say how much memory of VMs is never touched, by boosted trees over the
     /// history of customers.
     Untouched(Box<untouched::Args>),
-    /// Share out the errors that are allowed between these two predictors.
+    /// Share out the allowed errors between the predictors of `insensitive` and `untouched`.
     Balance(balance::Args),
     /// Check the coherence protocol of CXL in every state, and add up what its
     /// transactions take.

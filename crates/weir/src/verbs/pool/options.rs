@@ -11,8 +11,9 @@ use super::guest::Shape;
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A pool is a file on tmpfs, hugetlbfs or a disk, or a DAX device. A VM is named by
-the socket at which its QEMU takes commands: -qmp unix:SOCKET,server=on,wait=off
+A pool is a file on tmpfs, hugetlbfs or a disk, or a DAX device. A VM is named
+by the socket at which its QEMU takes commands: -qmp
+unix:SOCKET,server=on,wait=off
 
 Examples:
   weir pool create /dev/shm/pool --size 4GiB --slice 1GiB
@@ -67,8 +68,8 @@ pub(super) struct Patience {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The file is new, and takes room as VMs get its slices. With --scrub it is one that
-is there, or a device: all of it is overwritten.
+The file is new, and takes room as VMs get its slices. With --scrub it is one
+that is there, or a device: all of it is overwritten.
 
 Examples:
   weir pool create /dev/shm/pool --size 4GiB --slice 1GiB
@@ -183,8 +184,8 @@ pub(super) struct StatusArgs {
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The pool's memory is then of this host, and has no manager: the guest has it until
-it ends.
+The pool's memory is then of this host, and has no manager: the guest has it
+until it ends.
 
 Examples:
   weir pool arguments --memory 8GiB --untouched 30%

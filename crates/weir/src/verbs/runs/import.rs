@@ -35,9 +35,9 @@ Examples:
   weir runs import out.txt --as stream --threads 24
 
 Figures that a bench of ours measures become its figures: `runs compare`,
-`report`, `platforms fit` and `accept --baseline` take them. Each keeps its file
-and line. Lines that are not understood are counted and shown. docs/import.md has
-what is read of each tool.")]
+`report`, `platforms fit` and `accept --baseline` take them. Each keeps its
+file and line. Lines that are not understood are counted and shown.
+docs/import.md has what is read of each tool.")]
 pub struct Args {
     /// Files of one tool.
     #[arg(required = true, value_name = "FILE")]

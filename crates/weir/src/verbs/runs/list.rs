@@ -18,10 +18,11 @@ use crate::store::{Filter, Metric, RunLine, Store};
 #[command(after_help = "\
 Examples:
   weir runs list --format csv
-  weir runs list --machine emr2s --experiment bandwidth --tier cxl0 --metric gbps
+  weir runs list --machine emr2s --experiment bandwidth --tier cxl0 \\
+      --metric gbps
   weir runs list --since 7d --limit 20")]
 pub struct Args {
-    /// Only runs on machines whose name begins so.
+    /// Only runs on machines whose name begins with this.
     #[arg(long, value_name = "NAME")]
     machine: Option<String>,
     /// Only runs with figures of this experiment: latency, bandwidth, random, ...
@@ -33,7 +34,7 @@ pub struct Args {
     /// Only runs that began then or later (UTC): 2026-03-01, or 7d, 12h, 30m ago.
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only the newest so many.
+    /// Only this many runs, the newest.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Show each run's best figure of the experiment and tier.

@@ -46,10 +46,10 @@ use options::RunArgs;
 Examples:
   weir steer run --on miku-a --scenario alternate100s
   weir steer run --on emr2s+cxl-a --scenario llm-decode --controller miku
-  weir steer run --on emr2s+cxl-a --protect dram:redis-ycsb-a --rate 40k \
+  weir steer run --on emr2s+cxl-a --protect dram:redis-ycsb-a --rate 40k \\
       --restrain cxl0:nt_st --for '10 s'
   weir steer run --config /etc/weir/steer.toml
-  weir steer dry-run --protect unit:db.service --restrain cgroup:/batch.slice \
+  weir steer dry-run --protect unit:db.service --restrain cgroup:/batch.slice \\
       --fast '110 ns'
   weir steer top
   weir steer scenarios")]
@@ -63,10 +63,15 @@ enum What {
     /// Limit the tenants of the slow tier, as far as others need the fast one.
     Run(RunArgs),
     /// The same without a write: every decision is made, and no tenant is limited.
+    #[command(after_help = "Example:\n  weir steer dry-run --config /etc/weir/steer.toml")]
     DryRun(RunArgs),
     /// Show the status of a running controller.
     Status(top::Asked),
     /// Show live which tenants are limited, and why: of this host, or of a scenario.
+    #[command(after_help = "\
+Examples:
+  weir steer top
+  weir steer top --on miku-a --scenario alternate100s")]
     Top(RunArgs),
     /// Measure the values of this host, or of a model, that controllers need.
     Calibrate(calibrate::Args),
@@ -75,6 +80,7 @@ enum What {
     /// Explain a decision.
     Explain(explain::Args),
     /// List the scenarios for models.
+    #[command(after_help = "Example:\n  weir steer scenarios")]
     Scenarios,
 }
 

@@ -40,7 +40,7 @@ pub struct RunArgs {
     /// Tenants whose fast tier is protected: SCOPE on this host; TIER:OP or TIER:PROGRAM on a model.
     #[arg(long, value_name = "TENANT", value_delimiter = ',')]
     pub(super) protect: Vec<Named>,
-    /// Tenants that may be limited, named so too.
+    /// Tenants that may be limited, named in the same way.
     #[arg(long, value_name = "TENANT", value_delimiter = ',')]
     pub(super) restrain: Vec<Named>,
     /// On a model: requests that arrive in a second, of each named program that answers requests.

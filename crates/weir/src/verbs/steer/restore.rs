@@ -20,11 +20,11 @@ Examples:
   weir steer restore
   weir steer restore --config /etc/weir/steer.toml
 
-The journals have the earlier values, and nothing else is needed: a configuration
-that cannot be read is a warning. A value that another program has changed in
-the meantime is not restored, and this is reported. Without --journal, prefetchers
-and resctrl groups of a measurement are restored too, by the journal in
-/run/weir/bench; a measurement that still runs keeps them.")]
+The journals have the earlier values, and nothing else is needed: a
+configuration that cannot be read is a warning. A value that another program
+has changed in the meantime is not restored, and this is reported. Without
+--journal, prefetchers and resctrl groups of a measurement are restored too, by
+the journal in /run/weir/bench; a measurement that still runs keeps them.")]
 pub struct Args {
     /// The configuration that names the journal, unless --journal does.
     #[arg(long, value_name = "FILE")]

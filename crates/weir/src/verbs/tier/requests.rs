@@ -18,14 +18,15 @@ Examples:
   weir tier run --demotion on --balancing tiering --promote-limit '0.1 GB/s'
   weir tier run --demotion on --demote 'cgroup:/batch.slice=0.05 GB/s'
   weir tier run --weights dram=3,cxl0=1 --for 60s
-  weir tier run --move pid:4711:7f0000000000-7f0010000000=cxl0 --move-rate '0.1 GB/s'
+  weir tier run --move pid:4711:7f0000000000-7f0010000000=cxl0 \\
+      --move-rate '0.1 GB/s'
   weir tier run --schemes 'hot:dram:0.2 GB/s,cold:cxl0:0.1 GB/s' --for 60s
 
 Without settings nothing is changed. With them it needs root; they apply to the
 whole machine until --for is over or a stop is requested (Ctrl-C, SIGTERM), and
-are then restored. After kill -9, `weir steer restore` restores them.
-Pages that --move or --schemes has moved stay where they are: nothing moves them back. With
---move alone the run ends when all has moved.
+are then restored. After kill -9, `weir steer restore` restores them. Pages
+that --move or --schemes has moved stay where they are: nothing moves them
+back. With --move alone the run ends when all has moved.
 
 Exit codes: 3 where the kernel lacks what is asked for.")]
 pub struct Args {

@@ -77,7 +77,8 @@ Examples:
   xz -dc t.champsimtrace.xz | weir workload import - --as champsim -o t.toml
 
 Exit codes: 2 for a trace that is not of its format, 3 where what unpacks it is
-not installed, 1 where Ctrl-C ended it; then the description is of what was read.")]
+not installed, 1 where Ctrl-C ended it; then the description is of what was
+read.")]
 pub struct Args {
     /// A trace, or - for standard input.
     #[arg(value_name = "FILE")]

@@ -32,18 +32,19 @@ const LOOK: Duration = Duration::from_millis(50);
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The command runs under a tracer, which sees each access. No trace is kept: accesses
-are read as they come.
+The command runs under a tracer, which sees each access. No trace is kept:
+accesses are read as they come.
 
-  qemu    QEMU's user mode with a plugin that `cc` compiles: 30 to 300 times slower,
-          threads are distinguished, instructions up to AVX2; it follows one process
+  qemu    QEMU's user mode with a plugin that `cc` compiles: 30 to 300 times
+          slower; threads are distinguished, instructions up to AVX2; it
+          follows one process
   lackey  valgrind: 1000 to 3000 times slower, one thread at a time
 
-Without --with the first that is installed is taken. What is written describes the
-main process; --children follows those it starts, under lackey.
+Without --with the first that is installed is taken. What is written describes
+the main process; --children follows those it starts, under lackey.
 
 Examples:
-  weir workload record -o sqlite.toml -- sqlite3 test.db 'select count(*) from t'
+  weir workload record -o sqlite.toml -- sqlite3 t.db 'select count(*) from t'
   weir workload record --for 60s --share 10% -o redis.toml -- redis-server
   weir workload record --time-first -- ./a.out
 
