@@ -333,7 +333,7 @@ class _plan:
         """Say how much memory of VMs is never touched, by boosted trees over the history of customers"""
         ...
     def balance(self, *, programs: Optional[Value] = None, memory: Optional[Value] = None, machine: Optional[Value] = None, tail: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
-        """Share out the errors that are allowed between these two predictors"""
+        """Share out the allowed errors between the predictors of `insensitive` and `untouched`"""
         ...
     def coherence(self, *, break_: Optional[Values] = None, walks: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Run:
         """Check the coherence protocol of CXL in every state, and add up what its transactions take"""
