@@ -12,8 +12,7 @@ mod outcome;
 mod search;
 mod twin;
 
-pub use direct::{Single, What};
-pub use evidence::{Evidence, LoadedCurve, LoadedPoint};
+pub use evidence::{Evidence, LoadedCurve, LoadedPoint, Single, What};
 pub use outcome::{ComparedPoint, FitCheck, Fitted, FittedParameter, How, Part, PlatformText};
 pub use twin::Twin;
 
