@@ -29,6 +29,7 @@ mod node;
 mod policy;
 mod segment;
 mod shard;
+mod source;
 
 use std::fmt;
 use std::path::Path;
@@ -36,7 +37,9 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 pub use global::Global;
+pub use heap::Stats;
 pub use policy::{Placement, PolicyError, placements};
+pub use source::Refused;
 
 use heap::Heap;
 use policy::Policy;
@@ -89,81 +92,6 @@ impl ObjectClass {
         let known = Self::ALL.into_iter().find(|class| class.name() == name);
         known.unwrap_or_else(|| Self::Named(name.to_owned()))
     }
-}
-
-/// Why there is no memory. All sizes are bytes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Refused {
-    /// The policy's limit for the class.
-    Limit {
-        /// The class.
-        class: Arc<str>,
-        /// Its limit.
-        limit: usize,
-        /// What it has mapped.
-        mapped: usize,
-        /// What it would have mapped more.
-        asked: usize,
-    },
-    /// The nodes of the class have no room.
-    Full {
-        /// The class.
-        class: Arc<str>,
-        /// What is free on its nodes.
-        free: u64,
-        /// What it would have mapped.
-        asked: usize,
-    },
-    /// Alignments are powers of two up to 4 MiB.
-    Alignment(usize),
-    /// The kernel's error number.
-    Kernel(i32),
-}
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Limit {
-                class,
-                limit,
-                mapped,
-                asked,
-            } => write!(
-                f,
-                "class {class}: {asked} bytes more than the {mapped} that it has are above its limit of {limit}"
-            ),
-            Self::Full { class, free, asked } => write!(
-                f,
-                "class {class}: {asked} bytes do not fit its nodes, where {free} are free; `fallback = \"any\"` allows others"
-            ),
-            Self::Alignment(align) => write!(
-                f,
-                "an alignment of {align}: it is a power of two up to 4 MiB"
-            ),
-            Self::Kernel(number) => {
-                write!(
-                    f,
-                    "the kernel gives no memory: {}",
-                    std::io::Error::from_raw_os_error(*number)
-                )
-            }
-        }
-    }
-}
-
-impl std::error::Error for Refused {}
-
-/// What a class has.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Stats {
-    /// Bytes that it has mapped.
-    pub mapped: usize,
-    /// Bytes of its objects, each with what it may use.
-    pub used: usize,
-    /// Its objects.
-    pub objects: usize,
 }
 
 /// The classes of a program.
@@ -270,7 +198,7 @@ impl fmt::Debug for Class {
 impl Class {
     /// Its name.
     pub fn name(&self) -> &str {
-        &self.0.name
+        self.0.name()
     }
 
     /// At least so many bytes at a multiple of `align`, a power of two up to 4 MiB. They are not cleared.

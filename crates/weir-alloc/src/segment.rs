@@ -4,8 +4,6 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use crate::shard::Shard;
-
 /// Bytes of a segment, and what it is aligned to.
 pub const BYTES: usize = 4 << 20;
 /// The unit of allocations that are not small.
@@ -107,10 +105,13 @@ impl Run {
     }
 }
 
+/// What a segment belongs to. The file that maps segments knows its type.
+pub struct Owner(());
+
 /// What is known of a segment. All zeros but for the first four is an empty one.
 #[repr(C)]
 pub struct Segment {
-    pub shard: *const Shard,
+    pub owner: *const Owner,
     pub base: *mut u8,
     /// Its mapping.
     pub bytes: usize,

@@ -2,20 +2,17 @@
 
 use std::cell::UnsafeCell;
 use std::ptr;
-use std::sync::atomic::AtomicPtr;
 
-use crate::Refused;
-use crate::heap::Heap;
-use crate::lock::Lock;
-use crate::segment::{self, BINS, Object, PAGE, Run, SMALL, Segment};
+use crate::forks::ForkLock;
+use crate::segment::{self, BINS, Object, Owner, PAGE, Run, SMALL, Segment};
+use crate::source::{Refused, Source};
 
 /// Segments that are asked for pages before a new one is mapped.
 const TRIES: usize = 8;
 
 /// A part of a class's memory.
 pub struct Shard {
-    pub lock: Lock,
-    pub heap: AtomicPtr<Heap>,
+    pub lock: ForkLock,
     inner: UnsafeCell<Inner>,
 }
 
@@ -33,6 +30,19 @@ pub struct Inner {
     pub large: List,
     pub used: usize,
     pub count: usize,
+}
+
+/// Where a shard's segments come from, and what they are told to belong to.
+#[derive(Clone, Copy)]
+pub struct Supply<'a> {
+    pub source: &'a Source,
+    pub owner: *const Owner,
+}
+
+impl Supply<'_> {
+    fn map(self, bytes: usize) -> Result<*mut Segment, Refused> {
+        self.source.map(self.owner, bytes)
+    }
 }
 
 /// A list of segments.
@@ -83,8 +93,7 @@ impl List {
 impl Shard {
     pub const fn new() -> Self {
         Self {
-            lock: Lock::new(),
-            heap: AtomicPtr::new(ptr::null_mut()),
+            lock: ForkLock::new(),
             inner: UnsafeCell::new(Inner {
                 bins: [ptr::null_mut(); BINS],
                 open: List::NEW,
@@ -110,16 +119,11 @@ pub fn bin_for(bytes: usize, align: usize) -> Option<usize> {
 }
 
 impl Inner {
-    pub unsafe fn small(
-        &mut self,
-        heap: &Heap,
-        shard: &Shard,
-        bin: usize,
-    ) -> Result<*mut u8, Refused> {
+    pub unsafe fn small(&mut self, supply: Supply<'_>, bin: usize) -> Result<*mut u8, Refused> {
         // SAFETY: of the callee and of `alloc_in`: all pointers are to runs and segments of this shard.
         unsafe {
             if self.bins[bin].is_null() {
-                let run = self.pages(heap, shard, segment::RUN, |segment| (*segment).run(bin))?;
+                let run = self.pages(supply, segment::RUN, |segment| (*segment).run(bin))?;
                 self.link(run);
             }
             let run = self.bins[bin];
@@ -135,8 +139,7 @@ impl Inner {
 
     pub unsafe fn medium(
         &mut self,
-        heap: &Heap,
-        shard: &Shard,
+        supply: Supply<'_>,
         bytes: usize,
         align: usize,
     ) -> Result<*mut u8, Refused> {
@@ -147,23 +150,18 @@ impl Inner {
                 let first = (*segment).take(pages, align)?;
                 Some((*segment).base.wrapping_add(first * PAGE))
             };
-            let at = self.pages(heap, shard, pages, take)?;
+            let at = self.pages(supply, pages, take)?;
             self.used += pages * PAGE;
             self.count += 1;
             Ok(at)
         }
     }
 
-    pub unsafe fn large(
-        &mut self,
-        heap: &Heap,
-        shard: &Shard,
-        bytes: usize,
-    ) -> Result<*mut u8, Refused> {
+    pub unsafe fn large(&mut self, supply: Supply<'_>, bytes: usize) -> Result<*mut u8, Refused> {
         let bytes = bytes
             .checked_next_multiple_of(PAGE.max(page_size()))
             .ok_or(Refused::Kernel(libc::ENOMEM))?;
-        let segment = heap.map(shard, bytes)?;
+        let segment = supply.map(bytes)?;
         // SAFETY: as in `small`.
         unsafe {
             (*segment).large = bytes;
@@ -177,8 +175,7 @@ impl Inner {
     /// Pages of one of the first segments that have some, else of a new one.
     unsafe fn pages<T>(
         &mut self,
-        heap: &Heap,
-        shard: &Shard,
+        supply: Supply<'_>,
         pages: usize,
         take: impl Fn(*mut Segment) -> Option<T>,
     ) -> Result<T, Refused> {
@@ -199,7 +196,7 @@ impl Inner {
                 self.open.remove(segment);
                 self.open.push(segment);
             }
-            let segment = heap.map(shard, segment::BYTES)?;
+            let segment = supply.map(segment::BYTES)?;
             let found = take(segment);
             self.open.push(segment);
             // It is asked first next time.
@@ -247,7 +244,7 @@ impl Inner {
     }
 
     /// Frees what begins at an address of a segment; `false` where nothing does.
-    pub unsafe fn free(&mut self, heap: &Heap, segment: *mut Segment, at: *const u8) -> bool {
+    pub unsafe fn free(&mut self, source: &Source, segment: *mut Segment, at: *const u8) -> bool {
         // SAFETY: as in `small`.
         unsafe {
             let was_full = usize::from((*segment).used) == segment::PAGES;
@@ -257,7 +254,7 @@ impl Inner {
                     self.used -= (*segment).large;
                     self.count -= 1;
                     self.large.remove(segment);
-                    heap.unmap(segment);
+                    source.unmap(segment);
                     return true;
                 }
                 Some(Object::Medium { page, pages }) => {
@@ -284,13 +281,13 @@ impl Inner {
             // One that is empty is kept, the last: it would be mapped again for the next object.
             if (*segment).used == 0 && self.open.head != self.open.tail {
                 self.open.remove(segment);
-                heap.unmap(segment);
+                source.unmap(segment);
             }
         }
         true
     }
 
-    pub unsafe fn trim(&mut self, heap: &Heap) {
+    pub unsafe fn trim(&mut self, source: &Source) {
         // SAFETY: as in `small`.
         unsafe {
             let mut at = self.open.head;
@@ -298,7 +295,7 @@ impl Inner {
                 let next = segment.next;
                 if segment.used == 0 {
                     self.open.remove(at);
-                    heap.unmap(at);
+                    source.unmap(at);
                 }
                 at = next;
             }

@@ -72,6 +72,19 @@ impl Term {
     }
 }
 
+impl Space {
+    /// The design of these values, a value of each axis by its place.
+    ///
+    /// # Errors
+    /// Such a server cannot be.
+    pub fn design(&self, values: &[usize], models: &Models) -> Result<Candidate, String> {
+        let chosen = self.axes.iter().zip(values);
+        let chosen =
+            chosen.filter_map(|(axis, &at)| Some((&axis.key, axis.values.get(at)?.as_str())));
+        of(self, chosen, models)
+    }
+}
+
 /// The design of some values, each of a key. Figures were checked when the space was read.
 ///
 /// # Errors

@@ -1,12 +1,12 @@
 //! Tenants that run with the workloads of every design, and the controller that may limit them.
 
-use weir_lab::interplay::{CoRunners, Participant};
+use weir_lab::interplay::Participant;
 use weir_lab::{Lab, LabError, PhaseRun, WorkloadOptions, WorkloadRun};
+use weir_model::access::{Op, Pattern};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::interplay::TierOp;
 use weir_model::latency::LatencyHistogram;
-use weir_model::tenant::{Placement, Tenant};
-use weir_model::toml::{Field, Table};
+use weir_model::tenant::{Placement, Stream, Tenant, Work};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 use weir_model::workload::Workload;
@@ -15,94 +15,12 @@ use weir_steer::registry::Policy;
 use weir_steer::settled::{SeenSettled, Settled};
 
 use crate::axis::placement;
-use crate::measure::{LOADS, probe};
-use crate::space::Models;
+use crate::space::{Does, Neighbour};
 
-/// Threads of all tenants, at most.
-const MOST_THREADS: i64 = 1024;
-
-/// A tenant that runs with the workloads.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Neighbour {
-    /// Its name, as written: `cxl0:nt_st`, or `cxl:redis-ycsb-a`.
-    pub name: String,
-    /// What it does.
-    pub does: Does,
-    /// Where its pages are; `cxl` is every CXL tier of the design.
-    pub pages: Vec<(String, u32)>,
-    /// Its threads.
-    pub threads: u32,
-}
-
-/// What a tenant does.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Does {
-    /// It repeats one instruction.
-    Stream(TierOp),
-    /// It runs a described program.
-    Program(Box<Workload>),
-}
-
-/// A tenant of a file: its `name` as `weir steer run --restrain` takes it, and `threads`.
-pub fn neighbour(table: &Table<'_>, models: &Models) -> Option<Neighbour> {
-    let name = table.need("name", "\"cxl0:nt_st\"");
-    let threads = table.get("threads").map_or(Some(None), |field| {
-        field.whole(1..=MOST_THREADS).map(|n| Some(n as u32))
-    });
-    let field = name?;
-    let written: CoRunners = field.read("a tenant such as \"cxl0:nt_st\"", str::parse)?;
-    let refuse = |why: &str| -> Option<Neighbour> {
-        field.report(why, None);
-        None
-    };
-    let (does, pages, own) = match written {
-        CoRunners::Tier(..) => {
-            return refuse(
-                "a tenant has an instruction or a program: \"cxl0:nt_st\", \"dram:redis-ycsb-a\"",
-            );
-        }
-        CoRunners::One(op) if op.socket > 0 || op.host > 0 => {
-            return refuse("tenants of a design run on the socket of its workloads");
-        }
-        CoRunners::One(op) => {
-            let pages = vec![(op.tier.as_str().to_owned(), 1)];
-            (Does::Stream(op), pages, None)
-        }
-        CoRunners::Program(placed) => {
-            let found = (models.workload)(&placed.program);
-            let workload = found.map_err(|why| field.report(why, None)).ok()?;
-            let pages = placed.tiers.iter();
-            let pages = pages.map(|(tier, weight)| (tier.as_str().to_owned(), *weight));
-            let threads = workload.threads;
-            let pages = pages.collect();
-            (Does::Program(Box::new(workload)), pages, Some(threads))
-        }
-    };
-    table.done("a tenant");
-    let Some(threads) = threads?.or(own) else {
-        table.missing("threads", "add `threads = 8`".into());
-        return None;
-    };
-    Some(Neighbour {
-        name: field.text()?.to_owned(),
-        does,
-        pages,
-        threads,
-    })
-}
-
-/// Whether a file's controller is of use: it limits tenants.
-pub fn check_controller(field: &Field<'_>, policy: Policy, tenants: &[Neighbour]) -> Option<()> {
-    if policy == Policy::None || !tenants.is_empty() {
-        return Some(());
-    }
-    let help = "add `[[tenant]]` with `name = \"cxl0:nt_st\"` and `threads = 8` below it";
-    field.report(
-        format!("`{policy}` has no tenant to limit"),
-        Some(help.into()),
-    );
-    None
-}
+/// Memory that the probe draws lines from.
+const PROBED: Bytes = Bytes::mib(64);
+/// Loads of the probe in each phase.
+pub(crate) const LOADS: u64 = 2_000;
 
 impl Neighbour {
     fn tenant(&self, topology: &Topology, cores: &[u32]) -> Result<Tenant, LabError> {
@@ -131,6 +49,15 @@ impl Neighbour {
             name: self.name.clone(),
             ..tenant
         })
+    }
+}
+
+/// Loads that one core sends to the pages of a workload.
+pub(crate) fn probe(workload: &Workload, core: u32, placement: &Placement) -> Tenant {
+    Tenant {
+        name: "probe".into(),
+        work: Work::Stream(Stream::new(Op::Ld, Pattern::FlushedLine, PROBED)),
+        ..Tenant::running(workload.clone(), vec![core], placement.clone())
     }
 }
 

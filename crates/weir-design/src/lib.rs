@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`space`] | the file that describes a space |
+//! | [`space`], [`space_file`] | a space of servers, and the file that describes it |
 //! | [`axis`] | what an axis may vary |
 //! | [`colocated`] | tenants that run with the workloads, and the controller that limits them |
 //! | [`candidate`] | the server that values of axes make |
@@ -27,4 +27,5 @@ pub mod published;
 pub mod search;
 pub mod silicon;
 pub mod space;
+pub mod space_file;
 pub mod study;

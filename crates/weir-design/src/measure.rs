@@ -3,17 +3,16 @@
 use serde::Serialize;
 use weir_lab::lab::Ask;
 use weir_lab::{Lab, LabError, Placed, WorkloadOptions, WorkloadRun};
-use weir_model::access::{Op, Pattern};
 use weir_model::counters::Counter;
 use weir_model::latency::LatencyHistogram;
 use weir_model::machine::MachineError;
-use weir_model::tenant::{Placement, Stream, Tenant, Work};
+use weir_model::tenant::{Placement, Tenant};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
 use crate::axis::placement;
 use crate::candidate::Candidate;
-use crate::colocated::Colocated;
+use crate::colocated::{Colocated, LOADS, probe};
 use crate::objective::Objective;
 use crate::silicon::edp;
 use crate::space::{Models, Space};
@@ -35,10 +34,6 @@ struct Probe<'a> {
     options: &'a WorkloadOptions,
 }
 
-/// Memory that the probe draws lines from.
-const PROBED: Bytes = Bytes::mib(64);
-/// Loads of the probe in each phase.
-pub(crate) const LOADS: u64 = 2_000;
 /// Before anything counts.
 const WARM_UP: Nanos = Nanos(5_000.0);
 /// One window.
@@ -103,15 +98,6 @@ impl Probe<'_> {
         }
         machine.stop()?;
         Ok(seen)
-    }
-}
-
-/// Loads that one core sends to the pages of a workload.
-pub(crate) fn probe(workload: &Workload, core: u32, placement: &Placement) -> Tenant {
-    Tenant {
-        name: "probe".into(),
-        work: Work::Stream(Stream::new(Op::Ld, Pattern::FlushedLine, PROBED)),
-        ..Tenant::running(workload.clone(), vec![core], placement.clone())
     }
 }
 

@@ -24,11 +24,11 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | `store` | the store and its options |
-//! | `shared` | what its files, buffers and threads share |
+//! | `store` | the store |
+//! | `shared` | its options, and what its files, buffers and threads share |
 //! | `recover` | the table of a store, from its log |
 //! | `read`, `write` | reads and writes |
-//! | `buffer` | what is mapped at the addresses of a buffer |
+//! | `buffer`, `segment` | what is mapped at the addresses of a buffer |
 //! | `table` | where each page is, and what refers to it |
 //! | `flush` | the two phases of a flush; pages that are loaded behind a read |
 //! | `log`, `record` | what makes a flush atomic |
@@ -46,6 +46,7 @@ mod medium;
 mod read;
 mod record;
 mod recover;
+mod segment;
 mod shared;
 mod stats;
 mod store;
@@ -55,5 +56,6 @@ mod write;
 pub use buffer::Buffer;
 pub use error::{FlatError, Result};
 pub use medium::{FileMedium, Medium};
+pub use shared::Options;
 pub use stats::Stats;
-pub use store::{File, Options, Store};
+pub use store::{File, Store};

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::buffer::{Buffer, Kind, Segment};
+use crate::buffer::Buffer;
 use crate::error::{FlatError, Result};
 use crate::extents::PAGE;
+use crate::segment::{Kind, Segment};
 use crate::shared::{Load, Shared};
 use crate::store::File;
 use crate::table::{NONE, pages_of};

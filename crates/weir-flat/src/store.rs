@@ -5,7 +5,6 @@ use std::path::Path;
 use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
 
 use crate::buffer::Buffer;
 use crate::error::{FlatError, Result};
@@ -15,44 +14,9 @@ use crate::log::{Layout, Log};
 use crate::medium::{FileMedium, Medium};
 use crate::record::Op;
 use crate::recover::recover;
-use crate::shared::{Shared, lock};
+use crate::shared::{Options, Shared, lock};
 use crate::stats::Stats;
 use crate::table::{NONE, Table, name_cost};
-
-/// How a store works.
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// Bytes of a medium that is to be made; `None` opens an existing one only.
-    pub create: Option<u64>,
-    /// Bytes of DRAM for cached pages and for fresh frames of buffers.
-    pub cache: u64,
-    /// How often dirty pages are flushed; `None` flushes when asked only, or when there is no room.
-    pub flush_every: Option<Duration>,
-    /// Reads and writes of fewer bytes may copy where mapping would cost more.
-    pub copy_below: usize,
-    /// Whether a read that misses maps the medium's pages, where they can be mapped, and returns; frames are filled
-    /// behind it. Otherwise it waits for frames.
-    pub attach_misses: bool,
-    /// Whether frames are in pages of 2 MiB where the kernel has them.
-    pub huge: bool,
-    /// Whether a read fills page table entries at once (MADV_POPULATE_READ).
-    pub populate: bool,
-}
-
-impl Default for Options {
-    /// 64 MiB of cache, flushed every 10 ms as in the paper, and no medium made.
-    fn default() -> Self {
-        Self {
-            create: None,
-            cache: 64 << 20,
-            flush_every: Some(Duration::from_millis(10)),
-            copy_below: 16 << 10,
-            attach_misses: true,
-            huge: true,
-            populate: false,
-        }
-    }
-}
 
 /// Files of one medium. Threads may share it; it is open once at a time, also among processes.
 pub struct Store {

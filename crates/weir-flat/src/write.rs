@@ -3,9 +3,10 @@
 use std::sync::{Arc, MutexGuard, PoisonError};
 use std::time::Instant;
 
-use crate::buffer::{Buffer, Kind};
+use crate::buffer::Buffer;
 use crate::error::{FlatError, Result};
 use crate::extents::{PAGE, Run};
+use crate::segment::Kind;
 use crate::store::File;
 use crate::table::pages_of;
 

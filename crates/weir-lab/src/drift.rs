@@ -11,7 +11,7 @@ use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
 use crate::loaded::chase;
-use crate::sweep::{Watcher, measure};
+use crate::measure::{Watcher, measure};
 use crate::{Load, PointSpec};
 
 /// A change below this share of the first look is none, however little the references scatter.

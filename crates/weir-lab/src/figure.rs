@@ -21,7 +21,7 @@ pub fn figure(spec: &PointSpec, record: &Record, topology: &Topology) -> Point {
         point.error = Some(lost);
         return point;
     }
-    let part = counted_part(spec);
+    let part = spec.counted_part();
     // Windows of one run follow each other; only repetitions of it say how far it can be trusted.
     let samples: Vec<f64> = match record.repetitions.len() {
         0 | 1 => record.samples.iter().map(|&(_, figure)| figure).collect(),
@@ -129,14 +129,6 @@ fn without_case(spec: &PointSpec) -> Point {
 
 /// A condition of points whose load is [deterministic](weir_model::tenant::Tenant::deterministic).
 const DETERMINISTIC: &str = "reads have the hint that they are deterministic";
-
-/// The part of the bytes touched that a figure counts: what was moved where the point is a copy.
-pub(crate) fn counted_part(spec: &PointSpec) -> f64 {
-    match (spec.experiment.as_str(), &spec.load.reads) {
-        ("movement", Some(reads)) => f64::from(reads.per) / f64::from(reads.lines + reads.per),
-        _ => 1.0,
-    }
-}
 
 /// Where a load copies from.
 fn source(load: &Load) -> Option<TierName> {

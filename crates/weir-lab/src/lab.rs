@@ -11,7 +11,8 @@ use weir_model::document::Point;
 use weir_model::machine::{Identity, Machine, MachineError, Testbed};
 use weir_model::topology::Topology;
 
-use crate::sweep::{Finished, Watcher, run_rounds};
+use crate::measure::{Finished, Watcher};
+use crate::sweep::run_rounds;
 use crate::{LabError, Part, PointSpec, room};
 
 mod until;

@@ -36,6 +36,7 @@ pub mod import;
 pub mod interplay;
 pub mod lab;
 pub mod levels;
+mod measure;
 pub mod offload;
 mod part;
 pub mod plan;
@@ -59,10 +60,11 @@ pub use studies::{bandwidth, latency, loaded, movement, nodes, random, share, st
 
 pub use error::LabError;
 pub use lab::{Ask, Bench, Keeper, Lab, Notes};
+pub use measure::{Finished, Watcher};
 pub use part::Part;
 pub use plan::{Load, PointSpec};
 pub use study::{About, AnyStudy, Outcome, PointStudy, Points, Study};
-pub use sweep::{Finished, Sweep, Watcher, run, run_rounds, side_by_side};
+pub use sweep::{Sweep, run, run_rounds, side_by_side};
 pub use threads::Threads;
 pub use verdict::{Severity, Verdict};
 pub use weir_model::statistics;

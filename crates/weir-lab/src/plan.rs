@@ -263,6 +263,14 @@ impl PointSpec {
         std::iter::once(&self.load).chain(&self.beside)
     }
 
+    /// The part of the bytes touched that a figure counts: what was moved where the point is a copy.
+    pub(crate) fn counted_part(&self) -> f64 {
+        match (self.experiment.as_str(), &self.load.reads) {
+            ("movement", Some(reads)) => f64::from(reads.per) / f64::from(reads.lines + reads.per),
+            _ => 1.0,
+        }
+    }
+
     /// Whether a load puts requests to a storage device.
     pub fn stores(&self) -> bool {
         self.loads().any(|load| load.op.is_storage())

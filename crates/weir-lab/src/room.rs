@@ -1,9 +1,41 @@
-//! Whether the memory of points fits the tiers, before any of them runs.
+//! How much memory points need: working sets that leave the caches behind, and whether all of them fit the tiers.
 
-use weir_model::topology::{TierKind, TierName, Topology};
+use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::Bytes;
 
+use crate::plan::caches_in_reach;
 use crate::{LabError, PointSpec};
+
+/// A thread's working set is at least this.
+const LEAST_SET: Bytes = Bytes::mib(64);
+/// And all threads' together this many times the caches in reach, so that memory is measured.
+pub const TIMES_CACHES: u64 = 2;
+/// Working sets are multiples of this, the usual huge page.
+const GRANULE: Bytes = Bytes::mib(2);
+/// All threads' working sets together take at most this part of a tier.
+const PART_OF_TIER: u64 = 2;
+
+/// Bytes for each of `threads` threads that together leave the caches behind, within the tier.
+pub fn working_set(topology: &Topology, tier: &Tier, threads: u32) -> Bytes {
+    beyond_caches(topology, tier, threads, TIMES_CACHES)
+}
+
+/// Bytes for each of `threads` threads that together are so many times the caches in their reach,
+/// within the tier.
+pub fn beyond_caches(topology: &Topology, tier: &Tier, threads: u32, times: u64) -> Bytes {
+    let threads_wide = u64::from(threads.max(1));
+    let granule = GRANULE.get();
+    let caches = caches_in_reach(topology, threads)
+        .get()
+        .saturating_mul(times);
+    let wanted = caches
+        .div_ceil(threads_wide)
+        .max(LEAST_SET.get())
+        .next_multiple_of(granule);
+    let room = tier.capacity.get() / PART_OF_TIER / threads_wide;
+    let room = (room - room % granule).max(granule.min(tier.capacity.get()));
+    Bytes(wanted.min(room))
+}
 
 /// Refuses points that need more memory than their tiers have.
 pub(crate) fn check(plan: &[PointSpec], topology: &Topology) -> Result<(), LabError> {

@@ -6,23 +6,14 @@
 use schemars::{JsonSchema, schema_for};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use weir_model::access::Op;
 use weir_model::document::{BenchDocument, Document, Point, Record, TailScore};
 use weir_model::frame::Frame;
-use weir_model::machine::Identity;
-use weir_model::topology::{TierName, Topology};
+use weir_model::topology::Topology;
 
 use crate::view::View;
-use crate::{Lab, LabError, PointSpec, Verdict, studies, verdict};
+use crate::{Lab, LabError, Verdict, studies};
 
-/// The machine that rows are of.
-#[derive(Debug, Clone, Copy)]
-pub struct About<'a> {
-    /// Which machine.
-    pub machine: &'a Identity,
-    /// What it is made of.
-    pub topology: &'a Topology,
-}
+pub use crate::studies::{About, AnyStudy, PointStudy};
 
 /// What measures on a machine and says what it found.
 pub trait Study: Send + Sync {
@@ -108,92 +99,32 @@ impl Points {
     }
 }
 
-/// A study that knows what it asks before it begins, and whose rows are [`Point`]s.
-pub trait PointStudy: clap::Args + Default + Send + Sync + 'static {
-    /// The name in documents and after `weir bench`: `share`.
-    const NAME: &'static str;
-    /// The words of the command: `bench share`.
-    const VERB: &'static str;
-
-    /// The heading of its chapter.
-    const TITLE: &'static str;
-    /// How to read its pictures.
-    const WORDS: &'static str;
-
-    /// What to measure.
-    ///
-    /// # Errors
-    /// The arguments do not fit the machine.
-    fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError>;
-
-    /// What the plan leaves out because the machine is too small for it, each with its reason.
-    fn left_out(&self, _: &Topology) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// Instructions that were asked for by name, so that a machine without them fails the request.
-    fn asked(&self) -> Vec<Op> {
-        Vec::new()
-    }
-
-    /// What the study calls a point among others of its table: `4 readers`, `3:1`.
-    fn case(_: &Point) -> Option<String> {
-        None
-    }
-
-    /// What the points mean.
-    fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict>;
-
-    /// How the points are shown. Only those of this study are.
-    fn views(points: &[Point], about: About<'_>) -> Vec<View>;
-
-    /// This study as a part of `bench all`: its usual or its quick form on some tiers, or all where none is named;
-    /// `None` where `bench all` leaves it out.
-    fn in_all(_tiers: &[TierName], _quick: bool) -> Option<Self> {
-        None
-    }
-}
-
 impl<S: PointStudy> Study for S {
     const VERB: &'static str = S::VERB;
     type Output = Points;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
-        let plan = self.plan(lab.topology())?;
-        for reason in self.left_out(lab.topology()) {
-            lab.warn(reason);
-        }
-        Ok(Points::of(lab.measure(plan, &self.asked())?))
+        measure(self, lab)
     }
 }
 
-/// A study of points whose type is forgotten.
-pub trait AnyStudy: Send + Sync {
-    /// The words of the command.
-    fn verb(&self) -> &'static str;
-
-    /// See [`Study::run`].
-    ///
-    /// # Errors
-    /// See [`Study::run`].
-    fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError>;
-}
-
-impl<S: PointStudy> AnyStudy for S {
-    fn verb(&self) -> &'static str {
-        S::VERB
+/// Measures the points that a study plans.
+///
+/// # Errors
+/// See [`Study::run`].
+pub fn measure(study: &dyn AnyStudy, lab: &Lab<'_>) -> Result<Points, LabError> {
+    let plan = study.plan(lab.topology())?;
+    for reason in study.left_out(lab.topology()) {
+        lab.warn(reason);
     }
-
-    fn run(&self, lab: &Lab<'_>) -> Result<Points, LabError> {
-        Study::run(self, lab)
-    }
+    Ok(Points::of(lab.measure(plan, &study.asked())?))
 }
 
 impl Outcome for Points {
     const SCHEMA: &'static str = BenchDocument::SCHEMA;
 
     fn answer(&self, about: About<'_>) -> Vec<Verdict> {
-        verdict::of_points(&self.points, about.topology)
+        studies::verdicts(&self.points, about.topology)
     }
 
     fn views(&self, about: About<'_>) -> Vec<View> {

@@ -13,9 +13,8 @@ use weir_model::machine::Goal;
 use weir_model::topology::{Limits, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec};
 
-use crate::bandwidth::TIMES_CACHES;
-use crate::figure::counted_part;
 use crate::plan::caches_in_reach;
+use crate::room::TIMES_CACHES;
 use crate::statistics::Estimate;
 use crate::{Load, PointSpec};
 
@@ -25,7 +24,7 @@ pub fn beside(spec: &PointSpec, figure: &Estimate, topology: &Topology) -> Optio
     let caches = caches_in_reach(topology, load.threads);
     match spec.goal() {
         Goal::Bandwidth | Goal::Requests => {
-            bandwidth(load, figure, topology, caches, counted_part(spec))
+            bandwidth(load, figure, topology, caches, spec.counted_part())
         }
         Goal::Latency => {
             let limits = topology.tier(&load.tier)?.limits.as_ref()?;

@@ -12,8 +12,8 @@ use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workloads;
 
+use crate::room::working_set;
 use crate::statistics::Estimate;
-use crate::studies::bandwidth::working_set;
 use crate::{Ask, Lab, LabError, Load};
 
 /// Tenants on one machine at the same time.

@@ -10,7 +10,7 @@ use weir_lab::loaded::Mix;
 use weir_lab::movement::Method;
 use weir_lab::plan::caches_in_reach;
 use weir_lab::stream::Kernel;
-use weir_lab::studies::all;
+use weir_lab::studies::All;
 use weir_lab::{LabError, Load, PointSpec, PointStudy as _};
 use weir_lab::{bandwidth, latency, loaded, movement, random, share, stream, tail};
 use weir_model::access::{Locality, Op, Pattern, Timing};
@@ -20,9 +20,9 @@ use weir_model::units::{Bytes, Nanos};
 
 /// Every point of every experiment.
 fn everything(topology: &Topology, quick: bool) -> Vec<PointSpec> {
-    let options = all::All {
+    let options = All {
         quick,
-        ..all::All::default()
+        ..All::default()
     };
     options.plan(topology).unwrap()
 }
@@ -337,7 +337,7 @@ fn a_loaded_latency_and_a_shared_line_need_two_cores() {
     .topology();
     assert!(loaded::Loaded::default().plan(&topology).is_err());
     assert!(share::Share::default().plan(&topology).is_err());
-    let all = all::All::default();
+    let all = All::default();
     let (plan, left_out) = (all.plan(&topology).unwrap(), all.left_out(&topology));
     assert_eq!(left_out.len(), 2, "{left_out:?}");
     assert!(plan.iter().all(|point| point.threads() == 1));

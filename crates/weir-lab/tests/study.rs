@@ -6,8 +6,8 @@ use common::{Toy, WALK_NS};
 use proptest::prelude::*;
 use weir_lab::loaded::{self, Mix};
 use weir_lab::statistics::Estimate;
+use weir_lab::studies::verdicts;
 use weir_lab::theory::{bandwidth_limit, beside};
-use weir_lab::verdict::of_points;
 use weir_lab::{Finished, Load, PointSpec, PointStudy as _, Severity, Verdict, run};
 use weir_lab::{bandwidth, latency, movement, random, share, tail};
 use weir_model::access::{Locality, Op, Pattern};
@@ -27,7 +27,7 @@ fn all_points(toy: &Toy) -> Vec<Point> {
 }
 
 fn judged(toy: &Toy, about: &str) -> Vec<Verdict> {
-    let all = of_points(&all_points(toy), &toy.topology());
+    let all = verdicts(&all_points(toy), &toy.topology());
     all.into_iter()
         .filter(|verdict| verdict.about == about)
         .collect()
@@ -185,7 +185,7 @@ fn a_fall_within_its_noise_is_no_decline() {
     for point in points.iter_mut().filter(curve) {
         point.ci95 = Some(4.0);
     }
-    let found = of_points(&points, &toy.topology());
+    let found = verdicts(&points, &toy.topology());
     let found = found
         .iter()
         .find(|verdict| verdict.about == "cxl0 ld")
@@ -229,7 +229,7 @@ fn a_cache_without_a_step_is_doubted() {
     let points = all_points(&Toy::default());
     // The machine claims a second-level cache of 8 MiB where latency shows no step.
     topology.caches[1].size = Bytes::mib(8);
-    let found = of_points(&points, &topology);
+    let found = verdicts(&points, &topology);
     let doubt = found
         .iter()
         .find(|verdict| verdict.text.contains("no step where L2 ends"));
@@ -270,7 +270,7 @@ fn the_answer_comes_first_and_then_what_matters_most() {
         .find_map(|point| point.theory.as_mut())
         .unwrap();
     theory.beaten = true;
-    let found = of_points(&points, &toy.topology());
+    let found = verdicts(&points, &toy.topology());
     assert_eq!(found[0].severity, Severity::Note);
     assert!(found[1..].is_sorted_by(|a, b| a.severity >= b.severity));
     assert_eq!(found[1].severity, Severity::Wrong);
@@ -284,7 +284,7 @@ fn the_answer_comes_first_and_then_what_matters_most() {
 
 #[test]
 fn a_quiet_machine_raises_no_doubt_but_for_what_it_lacks() {
-    let found = of_points(&all_points(&Toy::default()), &Toy::default().topology());
+    let found = verdicts(&all_points(&Toy::default()), &Toy::default().topology());
     let doubts: Vec<&Verdict> = found
         .iter()
         .filter(|v| v.severity > Severity::Note)
@@ -325,7 +325,7 @@ fn a_loaded_latency_doubles_where_the_queue_says() {
         .into_iter()
         .map(|d| d.point)
         .collect();
-    let found = of_points(&points, &toy.topology());
+    let found = verdicts(&points, &toy.topology());
     let under_load: Vec<&Verdict> = found
         .iter()
         .filter(|v| v.about == "cxl0 under load")
@@ -361,7 +361,7 @@ fn a_tail_that_grows_with_load_is_reported_with_its_company() {
         };
         point.ns = Some(latencies(200.0, 200.0 + reach));
     }
-    let found = of_points(&points, &topology);
+    let found = verdicts(&points, &topology);
     let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
     assert!(of("dram tail").contains("does not grow"), "{found:?}");
     let cxl = of("cxl0 tail");
@@ -408,7 +408,7 @@ fn a_block_past_which_larger_ones_are_worse_is_named() {
         point.gbps = Some(GbPerSec(if falls { 5.0 } else { 4.0 + kib / 16.0 }));
         point.ci95 = Some(0.1);
     }
-    let found = of_points(&points, &topology);
+    let found = verdicts(&points, &topology);
     let verdict = found
         .iter()
         .find(|v| v.about == "cxl0 nt_st at random")
@@ -432,7 +432,7 @@ fn figures_whose_intervals_overlap_give_no_advice_and_no_multiple() {
             point.gbps = Some(GbPerSec(if point.op == Op::NtSt { 14.0 } else { 10.0 }));
             point.ci95 = Some(half);
         }
-        let all = of_points(&points, &topology);
+        let all = verdicts(&points, &topology);
         let stores = all.into_iter().find(|v| v.about == "dram stores");
         stores.unwrap().text
     };
@@ -460,7 +460,7 @@ fn copies_are_advised_by_pair() {
         point.gbps = Some(GbPerSec(if offloaded && near { 30.0 } else { 10.0 }));
         point.ci95 = Some(0.1);
     }
-    let found = of_points(&points, &topology);
+    let found = verdicts(&points, &topology);
     let of = |about: &str| &found.iter().find(|v| v.about == about).unwrap().text;
     assert!(of("dram to cxl0").contains("moves 3.0x that"), "{found:#?}");
     assert!(of("cxl0 to dram").contains("gives no more"), "{found:#?}");
@@ -476,14 +476,14 @@ fn figures_that_do_not_agree_are_named() {
         point.steadiness = Some(Steadiness::Steady);
     }
     assert!(
-        of_points(&points, &topology)
+        verdicts(&points, &topology)
             .iter()
             .all(|v| v.severity == Severity::Note)
     );
     for point in &mut points[..5] {
         point.steadiness = Some(Steadiness::Bimodal);
     }
-    let found = of_points(&points, &topology);
+    let found = verdicts(&points, &topology);
     assert_eq!(found[1].about, "bimodal");
     assert!(
         found[1].text.starts_with("5 of 66 figures (dram cas"),

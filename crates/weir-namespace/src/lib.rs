@@ -33,7 +33,7 @@
 //! | `namespace` | a namespace that is mapped |
 //! | `heap` | an allocator in a namespace, by offsets |
 //! | `table` | which range is whose, without memory and time |
-//! | `layout` | the bytes of header and table |
+//! | `layout`, `table_bytes` | the bytes of header and table |
 //! | `lock` | the lock of the table, on a host and between hosts |
 //! | `identity` | hosts, processes, users |
 //! | `mapping` | words of shared memory, and flushes of their lines |
@@ -56,6 +56,7 @@ mod resize;
 mod rights;
 mod shared;
 mod table;
+mod table_bytes;
 
 pub use change::{Change, Create, Keep};
 pub use error::{NamespaceError, Result};
@@ -64,8 +65,7 @@ pub use identity::{Process, User};
 pub use make::Make;
 pub use mapping::Fault;
 pub use namespace::Namespace;
-pub use pool::{Options, Pool};
-pub use recover::Recovered;
+pub use pool::Pool;
 pub use resize::Resized;
-pub use shared::HostSeen;
+pub use shared::{HostSeen, Options, Recovered};
 pub use table::{Entry, Holder, Life, State, Table};

@@ -9,7 +9,8 @@ use crate::layout::{HEADER, HOST_NAME, HOSTS, Header, HostLines, MOST, host_line
 use crate::lock::HostLock;
 use crate::mapping::Mapping;
 use crate::medium::Medium;
-use crate::pool::{Options, Pool, mapped_bytes, own_name};
+use crate::pool::{Pool, mapped_bytes, own_name};
+use crate::shared::Options;
 use crate::table::Table;
 
 /// How a pool is made.

@@ -32,6 +32,12 @@ unsafe impl Send for Mapping {}
 // SAFETY: as above.
 unsafe impl Sync for Mapping {}
 
+/// Mapped bytes, of which the first ones may be a neighbour's: a device maps whole units only.
+pub(crate) struct Window {
+    pub map: Mapping,
+    pub skip: usize,
+}
+
 impl Mapping {
     /// Maps `bytes` from `offset` on, both multiples of what the file demands. `MAP_SYNC` where the file system has it,
     /// so that a store needs only a flush of its line to be durable (mmap(2)); whether it has is the second value.

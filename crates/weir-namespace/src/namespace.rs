@@ -5,16 +5,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crate::error::{NamespaceError, Result};
-use crate::mapping::{Mapping, copy_checked};
+use crate::mapping::{Mapping, Window, copy_checked};
 use crate::pool::Pool;
 use crate::shared::Inner;
 use crate::table::Table;
-
-/// Mapped bytes, of which the first ones may be a neighbour's: a device maps whole units only.
-pub(crate) struct Window {
-    pub map: Mapping,
-    pub skip: usize,
-}
 
 /// A namespace that is mapped. The mapping is shared: what one process stores, all see; there is no private one.
 ///

@@ -8,30 +8,10 @@ use std::time::Duration;
 use crate::error::{NamespaceError, Result};
 use crate::identity::{self, Process, User, check_name};
 use crate::layout::{HEADER, HOST_NAME, Header, HostLines, host_line};
-use crate::mapping::{Fault, Mapping};
+use crate::mapping::Mapping;
 use crate::medium::Medium;
-use crate::recover::Recovered;
-use crate::shared::{HostSeen, Inner};
+use crate::shared::{HostSeen, Inner, Options, Recovered};
 use crate::table::Table;
-
-/// How a pool is opened.
-#[derive(Clone, Default)]
-pub struct Options {
-    /// The name of this host; [the kernel's] where it is absent.
-    ///
-    /// [the kernel's]: https://man7.org/linux/man-pages/man2/gethostname.2.html
-    pub host: Option<String>,
-    /// Only look: nothing is changed, recovered or mapped to be written.
-    pub read_only: bool,
-    /// Whose permissions count; those of this process where it is absent.
-    pub user: Option<User>,
-    /// For tests: another boot of the host. Processes of it do not share a lock of the kernel.
-    #[doc(hidden)]
-    pub boot: Option<u64>,
-    /// For tests: called before each store into the pool.
-    #[doc(hidden)]
-    pub fault: Option<Fault>,
-}
 
 /// A pool of memory that hosts and processes share. Clones are the same pool.
 #[derive(Clone)]

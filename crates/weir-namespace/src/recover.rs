@@ -2,22 +2,10 @@
 
 use crate::error::{NamespaceError, Result};
 use crate::identity;
-use crate::mapping::Mapping;
-use crate::namespace::Window;
+use crate::mapping::{Mapping, Window};
 use crate::pool::Pool;
-use crate::shared::Inner;
+use crate::shared::{Inner, Recovered};
 use crate::table::{Entry, State, Table};
-
-/// What a recovery found.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Recovered {
-    /// Handles of dead processes that were dropped.
-    pub handles: usize,
-    /// Namespaces that were released, since their time was over.
-    pub released: Vec<String>,
-    /// Bytes that were scrubbed.
-    pub scrubbed: u64,
-}
 
 impl Pool {
     /// Recovers what dead processes and hosts left: drops their handles, releases namespaces whose time is over, and

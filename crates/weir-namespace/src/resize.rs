@@ -1,7 +1,7 @@
 //! Resizing: in place, or by a move that a kill leaves as a range to scrub.
 
 use crate::error::Result;
-use crate::namespace::Window;
+use crate::mapping::Window;
 use crate::pool::Pool;
 use crate::table::{Entry, Life, State};
 

@@ -8,11 +8,39 @@ use crate::error::{NamespaceError, Result};
 use crate::identity::{self, Process, User};
 use crate::layout::{Header, HostLines, host_of};
 use crate::lock::{Bakery, HostLock};
-use crate::mapping::Mapping;
+use crate::mapping::{Fault, Mapping};
 use crate::medium::Medium;
-use crate::pool::Options;
-use crate::recover::Recovered;
 use crate::table::{Refused, Table};
+
+/// How a pool is opened.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// The name of this host; [the kernel's] where it is absent.
+    ///
+    /// [the kernel's]: https://man7.org/linux/man-pages/man2/gethostname.2.html
+    pub host: Option<String>,
+    /// Only look: nothing is changed, recovered or mapped to be written.
+    pub read_only: bool,
+    /// Whose permissions count; those of this process where it is absent.
+    pub user: Option<User>,
+    /// For tests: another boot of the host. Processes of it do not share a lock of the kernel.
+    #[doc(hidden)]
+    pub boot: Option<u64>,
+    /// For tests: called before each store into the pool.
+    #[doc(hidden)]
+    pub fault: Option<Fault>,
+}
+
+/// What a recovery found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Handles of dead processes that were dropped.
+    pub handles: usize,
+    /// Namespaces that were released, since their time was over.
+    pub released: Vec<String>,
+    /// Bytes that were scrubbed.
+    pub scrubbed: u64,
+}
 
 pub(crate) struct Inner {
     pub medium: Medium,

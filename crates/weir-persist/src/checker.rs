@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use crate::event::{Actor, Event, Place};
+use crate::event::{Actor, Event, Place, Requirement};
 use crate::line::{Part, WORD};
 use crate::platform::Platform;
 use crate::recovered::{Answer, Choices, Pool, Recovered};
-use crate::require::Requirement;
 
 /// What bounds a check.
 #[derive(Debug, Clone, Copy)]
@@ -392,7 +391,7 @@ where
             mark: &self.mark,
         };
         for requirement in &self.requires {
-            if !requirement.met(&mut recovered) {
+            if !recovered.meets(requirement) {
                 return Ok(Answer::Illegal(format!("not met: {requirement}")));
             }
         }

@@ -1,9 +1,7 @@
-//! What a program did to its pool: an event a line, as a text.
+//! What a program did to its pool, and what it requires of it: an event a line, as a text.
 
 use std::fmt;
 use std::rc::Rc;
-
-use crate::require::Requirement;
 
 /// What acts: a thread of a host.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -30,6 +28,26 @@ impl fmt::Display for Place {
             None => write!(f, "line {} of the trace", self.line),
         }
     }
+}
+
+/// Bytes at an offset that have one of these values.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Holds {
+    /// Bytes from the begin of the pool.
+    pub at: u64,
+    /// Values, all of one length.
+    pub values: Vec<Vec<u8>>,
+}
+
+/// What must hold, perhaps only if something else does: `NAME [OFFSET=HEX ->] OFFSET=HEX[|HEX]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Requirement {
+    /// Its name; a later one of this name replaces it.
+    pub name: String,
+    /// Where it is given and does not hold, nothing is required.
+    pub if_holds: Option<Holds>,
+    /// What must hold.
+    pub then: Holds,
 }
 
 /// An event. Offsets are bytes from the begin of the pool.
@@ -85,5 +103,22 @@ impl fmt::Display for Event {
             Event::Require(requirement) => write!(f, "require {requirement}"),
             Event::Forget(name) => write!(f, "forget {name}"),
         }
+    }
+}
+
+impl fmt::Display for Holds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let values: Vec<String> = self.values.iter().map(|value| hex(value)).collect();
+        write!(f, "{}={}", self.at, values.join("|"))
+    }
+}
+
+impl fmt::Display for Requirement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ", self.name)?;
+        if let Some(holds) = &self.if_holds {
+            write!(f, "{holds} -> ")?;
+        }
+        write!(f, "{}", self.then)
     }
 }

@@ -3,13 +3,12 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`event`] | what a program did to its pool, an event a line |
+//! | [`event`] | what a program did to its pool, and what it requires of it, an event a line |
 //! | [`read`] | traces of events, line by line |
 //! | [`platform`] | by which rules stores arrive in the pool |
 //! | [`class`] | kinds of memory by their features, and the platforms on which each is checked |
 //! | [`mod@line`] | one cache line: which of its stores may be missing together |
 //! | [`recovered`] | a state, as recovery reads it |
-//! | [`require`] | requirements that a trace has itself |
 //! | [`checker`] | crash points, their states, and the first that is illegal |
 //! | [`outcome`] | what was found, as a document |
 //! | [`published`] | what a position paper counts |
@@ -26,7 +25,6 @@ pub mod platform;
 pub mod published;
 pub mod read;
 pub mod recovered;
-pub mod require;
 
 pub use checker::{Checker, CounterExample};
 pub use class::Class;

@@ -6,8 +6,7 @@ use std::rc::Rc;
 
 use weir_model::units::Bytes;
 
-use crate::event::{Actor, Event, Place};
-use crate::require::{Holds, Requirement};
+use crate::event::{Actor, Event, Holds, Place, Requirement};
 
 /// The largest pool.
 pub const MOST_BYTES: Bytes = Bytes::gib(1);

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::event::{Holds, Requirement};
 use crate::line::{Line, Part, Reached};
 use crate::platform::Platform;
 
@@ -108,6 +109,17 @@ impl Recovered<'_> {
     /// The whole pool.
     pub fn image(&mut self) -> Vec<u8> {
         self.read(0, self.pool.bytes)
+    }
+
+    /// Whether it meets a requirement.
+    pub fn meets(&mut self, requirement: &Requirement) -> bool {
+        let asked = (requirement.if_holds.as_ref()).is_none_or(|it| self.holds(it));
+        !asked || self.holds(&requirement.then)
+    }
+
+    fn holds(&mut self, it: &Holds) -> bool {
+        let length = it.values.first().map_or(0, Vec::len);
+        it.values.contains(&self.read(it.at, length))
     }
 
     /// The last mark before the crash; empty before the first.

@@ -53,7 +53,7 @@ pub fn take(site: u32, bytes: usize, align: usize) -> Option<usize> {
             let has = page.bytes.load(Ordering::Acquire);
             BYTES.fetch_sub(has, Ordering::Relaxed);
             if fits(at, true).is_none() {
-                crate::large::unmap(at, page);
+                pages::unmap(at, page);
                 return None;
             }
             Some(at)

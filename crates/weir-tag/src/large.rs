@@ -4,8 +4,7 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::Ordering;
 
-use crate::pages::{self, Page};
-use crate::{held, names, sites};
+use crate::{held, names, pages, sites};
 
 const PAGE: usize = 4096;
 
@@ -64,17 +63,8 @@ pub unsafe fn free(at: *mut c_void) {
     if let Some(page) = pages::at(at.addr())
         && !held::keep(at.addr(), page.bytes.load(Ordering::Relaxed))
     {
-        unmap(at.addr(), page);
+        pages::unmap(at.addr(), page);
     }
-}
-
-/// Gives a mapping that is unused back. What is noted of it goes first: its address may be another's at once.
-pub fn unmap(at: usize, page: &Page) {
-    let bytes = page.bytes.swap(0, Ordering::AcqRel);
-    names::ended(page.slot.load(Ordering::Relaxed));
-    // SAFETY: a mapping of this library that its owner has freed. It fails only where the kernel has no room to split a
-    // merged mapping; then the memory is lost.
-    unsafe { libc::munmap(ptr::with_exposed_provenance_mut(at), bytes) };
 }
 
 /// Another size for a large allocation; `None` where it has to be copied.

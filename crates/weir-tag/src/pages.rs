@@ -3,6 +3,8 @@
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
+use crate::names;
+
 /// Steps in which mappings begin, whatever the size of a page.
 const STEP_BITS: u32 = 12;
 /// Addresses of a leaf, in bits.
@@ -60,4 +62,13 @@ pub fn made(address: usize) -> Option<&'static Page> {
         }
     }
     at(address)
+}
+
+/// Gives a mapping that is unused back. What is noted of it goes first: its address may be another's at once.
+pub fn unmap(at: usize, page: &Page) {
+    let bytes = page.bytes.swap(0, Ordering::AcqRel);
+    names::ended(page.slot.load(Ordering::Relaxed));
+    // SAFETY: a mapping of this library that its owner has freed. It fails only where the kernel has no room to split a
+    // merged mapping; then the memory is lost.
+    unsafe { libc::munmap(ptr::with_exposed_provenance_mut(at), bytes) };
 }

@@ -2,6 +2,7 @@
 
 pub mod calibrate;
 pub mod explain;
+mod explained;
 pub mod place;
 pub mod predict;
 pub mod tune;

@@ -2,12 +2,12 @@
 
 use std::ops::RangeInclusive;
 
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use weir_model::diagnostic::Mistakes;
 use weir_model::toml::{self, Table};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
-
-use super::What;
 
 /// What such a file is, in messages.
 const FILE: &str = "an acceptance file";
@@ -18,6 +18,33 @@ const WITHIN: RangeInclusive<f64> = 0.001..=10.0;
 /// How far from the firmware's word a figure may be, where no file says so. Kernels sort tiers by it, and firmware
 /// rounds to steps of a few percent.
 const FIRMWARE_WITHIN: f64 = 0.25;
+
+weir_model::named! {
+    /// A figure of a tier.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum What {
+        /// Mean latency of dependent loads whose translations the TLB has, on an idle machine, in ns.
+        Latency = "latency",
+        /// Loads, by as many threads as are fastest, in GB/s.
+        Read = "read",
+        /// Non-temporal stores, by as many threads as are fastest, in GB/s.
+        Write = "write",
+        /// Capacity, in GiB.
+        Capacity = "capacity",
+    }
+}
+
+impl What {
+    /// Its unit.
+    pub const fn unit(self) -> &'static str {
+        match self {
+            What::Latency => "ns",
+            What::Read | What::Write => "GB/s",
+            What::Capacity => "GiB",
+        }
+    }
+}
 
 /// What a server must be.
 #[derive(Debug, Clone, PartialEq)]

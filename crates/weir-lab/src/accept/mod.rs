@@ -10,10 +10,10 @@ use weir_model::access::{Locality, Op, Pattern};
 use weir_model::document::Point;
 use weir_model::machine::{Identity, Testbed};
 use weir_model::topology::{TierKind, TierName, Topology};
-use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_model::units::Bytes;
 
-pub use expected::{Expected, PlatformLike, Promised};
-pub use outcome::{Acceptance, Check, Figure, What};
+pub use expected::{Expected, PlatformLike, Promised, What};
+pub use outcome::{Acceptance, Before, Check, Figure, Firmware};
 
 use crate::studies::bandwidth::Bandwidth;
 use crate::study::{PointStudy as _, Study};
@@ -24,19 +24,6 @@ const CHASED: Bytes = Bytes::gib(1);
 /// And so much in a quick run.
 const CHASED_QUICK: Bytes = Bytes::mib(256);
 
-/// What the firmware reports of a tier (HMAT, access class 0).
-#[derive(Debug, Clone, PartialEq)]
-pub struct Firmware {
-    /// The tier.
-    pub tier: TierName,
-    /// Latency of a read.
-    pub latency: Option<Nanos>,
-    /// Bandwidth of reads.
-    pub read: Option<GbPerSec>,
-    /// Bandwidth of writes.
-    pub write: Option<GbPerSec>,
-}
-
 /// A model that the machine should be like.
 pub struct Like {
     /// Where its machines come from.
@@ -45,17 +32,6 @@ pub struct Like {
     pub machine: Identity,
     /// What it is made of.
     pub topology: Topology,
-}
-
-/// What the machine did in an earlier run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Before {
-    /// The run, as it is called in the answer.
-    pub run: String,
-    /// Its figures.
-    pub figures: Vec<Figure>,
-    /// How much worse a figure may be, as a share.
-    pub worse: f64,
 }
 
 /// Measures each tier and holds it against all that is expected.

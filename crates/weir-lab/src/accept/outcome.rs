@@ -3,38 +3,12 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::topology::TierName;
+use weir_model::units::{GbPerSec, Nanos};
 
-use super::{Before, Expected, Firmware, PlatformLike};
+use super::expected::{Expected, PlatformLike, What};
 use crate::study::{About, Outcome};
 use crate::view::{Medium, View, col};
 use crate::{Severity, Verdict};
-
-weir_model::named! {
-    /// A figure of a tier.
-    #[derive(Serialize, Deserialize, JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    pub enum What {
-        /// Mean latency of dependent loads whose translations the TLB has, on an idle machine, in ns.
-        Latency = "latency",
-        /// Loads, by as many threads as are fastest, in GB/s.
-        Read = "read",
-        /// Non-temporal stores, by as many threads as are fastest, in GB/s.
-        Write = "write",
-        /// Capacity, in GiB.
-        Capacity = "capacity",
-    }
-}
-
-impl What {
-    /// Its unit.
-    pub const fn unit(self) -> &'static str {
-        match self {
-            What::Latency => "ns",
-            What::Read | What::Write => "GB/s",
-            What::Capacity => "GiB",
-        }
-    }
-}
 
 /// A figure that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -53,6 +27,30 @@ pub struct Figure {
     /// Why it could not be measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
+}
+
+/// What the firmware reports of a tier (HMAT, access class 0).
+#[derive(Debug, Clone, PartialEq)]
+pub struct Firmware {
+    /// The tier.
+    pub tier: TierName,
+    /// Latency of a read.
+    pub latency: Option<Nanos>,
+    /// Bandwidth of reads.
+    pub read: Option<GbPerSec>,
+    /// Bandwidth of writes.
+    pub write: Option<GbPerSec>,
+}
+
+/// What the machine did in an earlier run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Before {
+    /// The run, as it is called in the answer.
+    pub run: String,
+    /// Its figures.
+    pub figures: Vec<Figure>,
+    /// How much worse a figure may be, as a share.
+    pub worse: f64,
 }
 
 /// A figure against what is expected of it.

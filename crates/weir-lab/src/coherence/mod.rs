@@ -20,7 +20,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, LINE_BYTES};
 
 use crate::plan::{Load, PointSpec, or_usual};
-use crate::studies::bandwidth::working_set;
+use crate::room::working_set;
 use crate::study::Study;
 use crate::{Ask, Lab, LabError};
 

@@ -16,7 +16,7 @@ use weir_model::topology::{Tier, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 use crate::plan::{Load, or_usual};
-use crate::studies::bandwidth::working_set;
+use crate::room::working_set;
 use crate::study::Study;
 use crate::{Lab, LabError, PointSpec};
 use methods::{Method, Methods, Parts};

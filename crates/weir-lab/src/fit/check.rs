@@ -9,8 +9,8 @@ use super::evidence::{LoadedCurve, LoadedPoint};
 use super::outcome::{ComparedPoint, Part};
 use super::twin::Twin;
 use super::{Fit, median};
-use crate::bandwidth::working_set;
 use crate::loaded::{Mix, chase};
+use crate::room::working_set;
 use crate::{Lab, LabError, Load, PointSpec};
 
 /// A curve is checked at so many of its points at most.

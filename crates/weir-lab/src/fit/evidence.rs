@@ -11,7 +11,6 @@ use weir_model::published::measured::{Curve, Traffic};
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::direct::Single;
 use super::median;
 
 /// Everything that is known of a machine's memory.
@@ -25,6 +24,120 @@ pub struct Evidence {
     pub curves: Vec<LoadedCurve>,
     /// What was left out, and why.
     pub left_out: Vec<String>,
+}
+
+/// A figure of one load alone on the machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Single {
+    /// The tier.
+    pub tier: TierName,
+    /// What it is.
+    pub what: What,
+    /// The figure, in ns or GB/s.
+    pub value: f64,
+    /// Half of its 95 % interval, in the same unit; 0 where it is not known.
+    pub half: f64,
+}
+
+/// What a figure of one load alone is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum What {
+    /// Latency of a chase.
+    Idle,
+    /// Bandwidth of so many threads that load.
+    Loads(u32),
+    /// Bandwidth of the program of so many threads of temporal stores.
+    Stores(u32),
+    /// Bandwidth of so many threads of non-temporal stores.
+    Posted(u32),
+    /// Bandwidth of one thread of movdir64B.
+    Movdir64b,
+}
+
+impl Single {
+    /// The figure of a point, where it is one that a parameter is.
+    pub fn of(point: &Point) -> Option<Self> {
+        let alone = point.beside.is_none() && point.source.is_none() && point.cache_ways.is_none();
+        if !alone || point.socket != 0 || point.error.is_some() {
+            return None;
+        }
+        // As of a log that does not say how many there were, there was more than one.
+        let threads = match point.threads {
+            0 => u32::MAX,
+            threads => threads,
+        };
+        let (what, value) = match (point.experiment.as_str(), point.op) {
+            ("loaded", Op::Ld) => (What::Idle, point.ns?.mean.get()),
+            ("bandwidth", op)
+                if point.prefetch
+                    && point.read_share.is_none()
+                    && point.pattern == Pattern::Sequential.name() =>
+            {
+                let what = match op {
+                    Op::Ld => What::Loads(threads),
+                    Op::St => What::Stores(threads),
+                    Op::NtSt => What::Posted(threads),
+                    Op::Movdir64b if threads == 1 => What::Movdir64b,
+                    _ => return None,
+                };
+                (what, point.gbps?.get())
+            }
+            _ => return None,
+        };
+        (value > 0.0).then(|| Self {
+            tier: point.tier.clone(),
+            what,
+            value,
+            half: point.ci95.unwrap_or(0.0),
+        })
+    }
+
+    /// The same figures, from the used points of curves under load.
+    pub fn of_curves(curves: &[LoadedCurve]) -> Vec<Self> {
+        let mut singles: Vec<Self> = Vec::new();
+        let mut tiers: Vec<&TierName> = curves.iter().map(|c| &c.tier).collect();
+        tiers.dedup();
+        for tier in tiers {
+            let of_tier = || curves.iter().filter(|c| c.tier == *tier);
+            let least: Vec<f64> = of_tier()
+                .filter_map(|c| c.points.first().filter(|p| p.used))
+                .map(|p| p.latency.get())
+                .collect();
+            if !least.is_empty() {
+                let spread = |all: &[f64]| {
+                    let most = all.iter().copied().fold(f64::MIN, f64::max);
+                    (most - all.iter().copied().fold(f64::MAX, f64::min)) / 2.0
+                };
+                singles.push(Self {
+                    tier: tier.clone(),
+                    what: What::Idle,
+                    value: median(&least),
+                    half: spread(&least),
+                });
+            }
+            for curve in of_tier().filter(|c| c.traffic.mix.is_none()) {
+                let Some(top) = curve.points.last().filter(|p| p.used) else {
+                    continue;
+                };
+                // A log that does not say how many threads there were had more than one.
+                let threads = curve.threads.unwrap_or(u32::MAX);
+                let traffic = top.bandwidth.get();
+                let (what, value) = match curve.traffic.op {
+                    Op::Ld => (What::Loads(threads), traffic),
+                    Op::St => (What::Stores(threads), traffic / 2.0),
+                    _ => (What::Posted(threads), traffic),
+                };
+                let tier = tier.clone();
+                singles.push(Self {
+                    tier,
+                    what,
+                    value,
+                    half: 0.0,
+                });
+            }
+        }
+        singles
+    }
 }
 
 /// Latency of a chase on a tier with so many threads of one traffic there.

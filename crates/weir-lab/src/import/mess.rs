@@ -4,10 +4,10 @@
 use weir_model::published::measured::Traffic;
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::{
-    Found, Hints, ImportError, Left, Origin, Places, UNKNOWN, line, loaded, number, traffic_load,
-    whole,
+use super::found::{
+    Found, Hints, ImportError, Left, Origin, UNKNOWN, line, loaded, number, traffic_load, whole,
 };
+use super::nodes::Places;
 
 /// Share of reads in the name of a file.
 fn reads_of(file: &str) -> Option<u32> {

@@ -7,10 +7,11 @@ use weir_model::published::measured::{Curve, Traffic};
 use weir_model::published::mlc_output::{self, MlcOptions};
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::{
-    Found, Hints, ImportError, Left, Origin, Places, UNKNOWN, bandwidth, latency, line, loaded,
-    number, traffic_load,
+use super::found::{
+    Found, Hints, ImportError, Left, Origin, UNKNOWN, bandwidth, latency, line, loaded, number,
+    traffic_load,
 };
+use super::nodes::Places;
 
 const NAME: &str = "Intel(R) Memory Latency Checker";
 /// Lines that say how the tool worked, and lines between tables.
@@ -246,7 +247,11 @@ impl Reader<'_> {
             .collect();
         let ns = words.iter().position(|&word| word == "ns");
         let Some(text) = ns.and_then(|ns| words.get(ns.checked_sub(1)?)) else {
-            return Err(super::line(self.file, at, "there is no latency in ns"));
+            return Err(super::found::line(
+                self.file,
+                at,
+                "there is no latency in ns",
+            ));
         };
         let ns = number(self.file, at, "idle latency (ns)", text)?;
         let tier = self.places.tier(self.node.unwrap_or(0));

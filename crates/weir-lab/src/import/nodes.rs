@@ -3,7 +3,7 @@
 use weir_model::topology::{Tier, TierKind, TierName};
 use weir_model::units::Bytes;
 
-use super::Hints;
+use super::found::Hints;
 
 /// What the figures of cores that use the memory of their own node are of, where there are several nodes.
 pub(crate) const OWN: &str = "local";

@@ -10,10 +10,12 @@ use weir_model::published::measured::Traffic;
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
-use super::{
-    Found, Hints, ImportError, Left, Origin, Places, UNKNOWN, bandwidth, latency, line, loaded,
-    number, stream, traffic_load, whole,
+use super::found::{
+    Found, Hints, ImportError, Left, Origin, UNKNOWN, bandwidth, latency, line, loaded, number,
+    traffic_load, whole,
 };
+use super::nodes::Places;
+use super::stream;
 
 /// What tells a CSV of theirs.
 const HEADS: [&[&str]; 4] = [

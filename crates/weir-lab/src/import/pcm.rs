@@ -5,7 +5,8 @@
 
 use weir_model::diagnostic::quote;
 
-use super::{Found, ImportError, Left, Reading, whole};
+use super::found::{Found, ImportError, Left, whole};
+use super::readings::Reading;
 
 /// Columns of `pcm` in GB/s.
 const GB_S: [&str; 6] = [

@@ -5,7 +5,8 @@ use std::sync::LazyLock;
 use weir_model::counter_file::{self, CountersDocument, ReadOptions};
 use weir_model::events::EventLibrary;
 
-use super::{Found, Hints, ImportError, Reading};
+use super::found::{Found, Hints, ImportError};
+use super::readings::Reading;
 
 static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 

@@ -7,7 +7,8 @@ use weir_model::document::Point;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec};
 
-use super::{Found, Hints, ImportError, Left, Origin, Places, UNKNOWN, line, number, unmeasured};
+use super::found::{Found, Hints, ImportError, Left, Origin, UNKNOWN, line, number, unmeasured};
+use super::nodes::Places;
 use crate::PointSpec;
 use crate::studies::stream::{Kernel, load};
 

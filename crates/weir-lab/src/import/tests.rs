@@ -1,6 +1,9 @@
 //! Laws of the readers, then examples. The samples are our own, in the formats of the tools.
 
 use proptest::prelude::*;
+use weir_model::access::Op;
+use weir_model::topology::TierName;
+use weir_model::units::{GbPerSec, Gigahertz, Nanos};
 
 use super::*;
 

@@ -8,7 +8,7 @@ use weir_model::document::Point;
 use weir_model::interplay::{ChangeClass, TierOp};
 
 use super::change::Change;
-use super::matrix::{is_timed, pair_of, tier_op};
+use super::measured::{is_timed, pair_of, tier_op};
 use crate::PointSpec;
 use crate::figure;
 use crate::lab::Enough;

@@ -1,6 +1,6 @@
 //! How far a victim's bandwidth moved, and how sure that is.
 
-use super::matrix::Measured;
+use super::measured::Measured;
 use crate::statistics::{Estimate, Median};
 use crate::steadiness;
 

@@ -1,14 +1,14 @@
 //! Rows and columns: which tenants a matrix is made of.
 
+use std::fmt;
 use std::str::FromStr;
 
 use weir_model::access::Op;
 use weir_model::diagnostic::{closest, did_you_mean};
 use weir_model::interplay::{Seat, TierOp, split_seat};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
-use weir_model::workload::{HOSTED, Workloads};
+use weir_model::workload::{HOSTED, Hosted, Workloads};
 
-use super::programs::PlacedName;
 use crate::LabError;
 
 /// The usual tenants of memory (CXL-Interplay §III-A).
@@ -50,6 +50,54 @@ impl FromStr for CoRunners {
                 "`{text}` is no tenant: write TIER or TIER:OP, such as dram or dram:ld"
             ))
         }
+    }
+}
+
+/// A program and its tiers as they are written: `dram=3+cxl0:redis-ycsb-a`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlacedName {
+    /// The tiers, with the pages in a row on each.
+    pub tiers: Vec<(TierName, u32)>,
+    /// The workload's name, or its file.
+    pub program: String,
+}
+
+impl PlacedName {
+    /// Reads `TIER[=PAGES][+TIER…]:NAME`; `None` where it names no workload of the library, no file, and no
+    /// command, which is written `!NAME`.
+    pub fn read(text: &str) -> Option<Result<Self, String>> {
+        let (tiers, program) = text.split_once(':')?;
+        let other = program.ends_with(".toml") || program.contains('/') || program.starts_with('!');
+        let known = || {
+            let library = Workloads::builtin();
+            library.get(program).is_some() || Hosted::named(program).is_some()
+        };
+        if !other && !known() {
+            return None;
+        }
+        let tier = |text: &str| match text.split_once('=') {
+            None => Ok((TierName::named(text), 1)),
+            Some((name, pages)) => match pages.parse() {
+                Ok(pages @ 1..=255) => Ok((TierName::named(name), pages)),
+                _ => Err(format!("`{pages}` is not a number of pages from 1 to 255")),
+            },
+        };
+        let tiers: Result<Vec<_>, String> = tiers.split('+').map(tier).collect();
+        Some(tiers.map(|tiers| Self {
+            tiers,
+            program: program.to_owned(),
+        }))
+    }
+}
+
+impl fmt::Display for PlacedName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tier = |(tier, pages): &(TierName, u32)| match pages {
+            1 => tier.to_string(),
+            pages => format!("{tier}={pages}"),
+        };
+        let tiers: Vec<String> = self.tiers.iter().map(tier).collect();
+        write!(f, "{}:{}", tiers.join("+"), self.program)
     }
 }
 

@@ -2,8 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_model::access::Pattern;
-use weir_model::document::{Beside, Point, Record, Steadiness};
+use weir_model::document::{Point, Steadiness};
 use weir_model::interplay::{
     At, Cause, Cell, CellLatency, ChangeClass, Reason, SurfacePoint, TierOp, TimedPoint,
 };
@@ -12,17 +11,9 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::certainty::Reach;
 use super::change::Change;
+use super::measured::{Measured, at_of, co_runner, is_chase, is_timed, pair_of, tier_op};
 use super::reason::{Evidence, reason};
 use super::side_by_side::{RunCounters, queues, ratios};
-
-/// A point of a matrix with what it was made from.
-#[derive(Debug, Clone, Copy)]
-pub struct Measured<'a> {
-    /// The figure.
-    pub point: &'a Point,
-    /// Its record.
-    pub record: &'a Record,
-}
 
 /// The own part of an `interplay` document: `weir/interplay/1`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -61,41 +52,6 @@ pub fn matrix(topology: &Topology, points: &[Measured<'_>]) -> Matrix {
         matrix.surface.extend(here);
     }
     matrix
-}
-
-/// The tenants of a pair; `None` for what ran alone, and for the timed chase.
-pub(super) fn pair_of(point: &Point) -> Option<(TierOp, TierOp)> {
-    let beside = point.beside.as_ref()?;
-    (!is_timed(point)).then(|| (tier_op(point), co_runner(beside)))
-}
-
-/// Whether it is no victim, but times the victim's tier.
-pub(super) fn is_timed(point: &Point) -> bool {
-    is_chase(&point.pattern) || point.pattern == Pattern::SharedLine.name()
-}
-
-fn is_chase(pattern: &str) -> bool {
-    pattern.starts_with("chase")
-}
-
-pub(super) fn tier_op(point: &Point) -> TierOp {
-    TierOp {
-        tier: point.tier.clone(),
-        op: point.op,
-        from: point.source.clone(),
-        socket: point.socket,
-        host: point.host,
-    }
-}
-
-fn co_runner(beside: &Beside) -> TierOp {
-    TierOp {
-        tier: beside.tier.clone(),
-        op: beside.op,
-        from: beside.source.clone(),
-        socket: beside.socket,
-        host: beside.host,
-    }
 }
 
 /// Everything that was measured, to look figures up in.
@@ -306,18 +262,6 @@ fn latency(solo: &Point, corun: &Point) -> Option<CellLatency> {
         solo_p99: solo.p99,
         corun_mean: corun.mean,
         corun_p99: corun.p99,
-    })
-}
-
-/// The thread counts of a pair.
-fn at_of(point: &Point) -> Option<At> {
-    let beside = point.beside.as_ref()?;
-    Some(At {
-        victim_threads: point.threads,
-        aggressor_threads: beside.threads,
-        aggressor_pause_ns: beside.pause_ns,
-        victim_ways: point.cache_ways,
-        aggressor_ways: beside.cache_ways,
     })
 }
 

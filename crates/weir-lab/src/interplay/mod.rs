@@ -19,6 +19,7 @@ mod certainty;
 mod change;
 mod co_runners;
 mod matrix;
+mod measured;
 pub mod preset;
 mod programs;
 mod reason;
@@ -30,17 +31,18 @@ use weir_model::interplay::TierOp;
 use weir_model::topology::{Tier, TierKind, Topology};
 use weir_model::units::{Bytes, Nanos};
 
-use crate::bandwidth::working_set;
 use crate::loaded::{chase, check_pauses};
 use crate::plan::{Load, check_threads, check_working_set, or_usual};
+use crate::room::working_set;
 use crate::{LabError, PointSpec, share};
 
 pub use certainty::{LEAST, MOST};
-pub use co_runners::{CoRunners, pairs, tier_ops};
-pub use matrix::{Matrix, Measured, matrix};
+pub use co_runners::{CoRunners, PlacedName, pairs, tier_ops};
+pub use matrix::{Matrix, matrix};
+pub use measured::Measured;
 pub use programs::{
-    ACCESSES, CountedPair, CountedProgram, LoadPoint, LostCycles, Participant, PlacedName,
-    ProgramPair, ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
+    ACCESSES, CountedPair, CountedProgram, LoadPoint, LostCycles, Participant, ProgramPair,
+    ProgramPairs, ProgramTable, TenantRun, Together, TogetherRun, What,
 };
 pub use study::{Interplay, per_second, sentence};
 

@@ -8,7 +8,7 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::interplay::{QueueFill, Ratio};
 use weir_model::units::{LINE_BYTES, Nanos};
 
-use super::matrix::Measured;
+use super::measured::Measured;
 
 /// One run's counters over its whole time.
 pub struct RunCounters<'r> {

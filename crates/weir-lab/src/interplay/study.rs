@@ -14,7 +14,7 @@ use super::preset::Preset;
 use super::{CoRunners, Matrix, Measured, Options, matrix, pairs, plan};
 use crate::study::{About, Outcome, Study};
 use crate::view::{Mark, Only, View, col};
-use crate::{Finished, Lab, LabError, PointSpec, Severity, Threads, Verdict, verdict};
+use crate::{Finished, Lab, LabError, PointSpec, Severity, Threads, Verdict, studies};
 
 /// What tenants on disjoint cores do to each other.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -163,7 +163,7 @@ impl Outcome for Matrix {
         let note = |about: String, text: String| Verdict::new(Severity::Note, about, text);
         let cells = &self.cells;
         let lead = lead(cells).map(|text| note("interplay".into(), text));
-        let of_points = verdict::of_points(&self.points, about.topology);
+        let of_points = studies::verdicts(&self.points, about.topology);
         let doubts = (of_points.into_iter()).filter(|v| v.severity != Severity::Note);
         let mut all: Vec<Verdict> = lead.into_iter().chain(doubts).collect();
         let is_as_alone = |cell: &&Cell| {

@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use super::{Follow, Lab, add_new};
-use crate::sweep::{Finished, once_more};
+use crate::measure::{Finished, once_more};
 use crate::{LabError, PointSpec, room, side_by_side, steadiness};
 
 /// When a study has enough repetitions. It decides from the means of repetitions alone, so that the same seed

@@ -25,7 +25,7 @@ use weir_model::topology::{TierName, Topology};
 use weir_model::units::GbPerSec;
 
 use crate::plan::{Load, PointSpec};
-use crate::studies::bandwidth::working_set;
+use crate::room::working_set;
 use crate::study::Study;
 use crate::together::{Operator, Together};
 use crate::{Finished, Lab, LabError};

@@ -10,8 +10,8 @@ use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use crate::grouped::GroupMeans;
 use crate::interplay::{REQUESTS, STORAGE_SET};
-use crate::sweep::measure;
-use crate::{Ask, Finished, Lab, LabError, Load, PointSpec, Watcher, bandwidth};
+use crate::measure::measure;
+use crate::{Ask, Finished, Lab, LabError, Load, PointSpec, Watcher, room};
 
 impl Ask for PointSpec {
     type Got = Finished;
@@ -113,7 +113,7 @@ impl Stream {
             .working_set
             .unwrap_or_else(|| match self.op.is_storage() {
                 true => STORAGE_SET,
-                false => bandwidth::working_set(topology, tier, threads),
+                false => room::working_set(topology, tier, threads),
             });
         let mut load = Load::new(&tier.name, self.op, self.pattern, threads, size);
         load.reads = self.reads.map(|(lines, per)| Reads {

@@ -7,30 +7,19 @@
 
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Point;
-use weir_model::topology::{Tier, TierName, Topology};
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
-use super::loaded::Mix;
-use super::read_limits;
+use super::mix::Mix;
+use super::point_study::{About, PointStudy};
 use crate::curve::Curve;
-use crate::plan::{
-    Load, caches_in_reach, check_threads, check_working_set, choose_tiers, doubling,
-};
-use crate::study::{About, PointStudy};
+use crate::plan::{Load, check_threads, check_working_set, choose_tiers, doubling};
+use crate::room::working_set;
 use crate::verdict::{ALIKE, are_apart, best, with_interval};
-use crate::view::{Axis, Medium, Only, View};
+use crate::view::{Axis, Limit, Medium, Only, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 
 const NAME: &str = "bandwidth";
-
-/// A thread's working set is at least this.
-const LEAST_SET: Bytes = Bytes::mib(64);
-/// And all threads' together this many times the caches in reach, so that memory is measured.
-pub const TIMES_CACHES: u64 = 2;
-/// Working sets are multiples of this, the usual huge page.
-const GRANULE: Bytes = Bytes::mib(2);
-/// All threads' working sets together take at most this part of a tier.
-const PART_OF_TIER: u64 = 2;
 
 /// The instructions of a quick run: one of each kind of traffic.
 const QUICK_OPS: [Op; 3] = [Op::Ld, Op::St, Op::NtSt];
@@ -153,7 +142,7 @@ impl PointStudy for Bandwidth {
             .only(Only::Lacks("read_share"))
             .each(&["tier"])
             .axes(Axis::Counts, Axis::Linear)
-            .limits(read_limits(about.topology, false)),
+            .limits(Limit::of_reads(about.topology, false)),
         ]
     }
 
@@ -187,28 +176,6 @@ fn thread_series(cores: u32, quick: bool) -> Vec<u32> {
         series.push(cores);
     }
     series
-}
-
-/// Bytes for each of `threads` threads that together leave the caches behind, within the tier.
-pub fn working_set(topology: &Topology, tier: &Tier, threads: u32) -> Bytes {
-    beyond_caches(topology, tier, threads, TIMES_CACHES)
-}
-
-/// Bytes for each of `threads` threads that together are so many times the caches in their reach,
-/// within the tier.
-pub fn beyond_caches(topology: &Topology, tier: &Tier, threads: u32, times: u64) -> Bytes {
-    let threads_wide = u64::from(threads.max(1));
-    let granule = GRANULE.get();
-    let caches = caches_in_reach(topology, threads)
-        .get()
-        .saturating_mul(times);
-    let wanted = caches
-        .div_ceil(threads_wide)
-        .max(LEAST_SET.get())
-        .next_multiple_of(granule);
-    let room = tier.capacity.get() / PART_OF_TIER / threads_wide;
-    let room = (room - room % granule).max(granule.min(tier.capacity.get()));
-    Bytes(wanted.min(room))
 }
 
 /// A curve declines if it falls below its peak by more than this share.

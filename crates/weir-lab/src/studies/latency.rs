@@ -12,8 +12,8 @@ use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
 use super::bandwidth;
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, caches_in_reach, check_working_set, choose_tiers, or_usual};
-use crate::study::{About, PointStudy};
 use crate::verdict::{ALIKE, are_apart, best};
 use crate::view::{Axis, Limit, Medium, Only, View, col};
 use crate::{LabError, PointSpec, Severity, Verdict};

@@ -1,25 +1,30 @@
-//! The studies of points, a line each.
+//! The studies of points, a line each, and `weir bench all`, which plans all of them for one document.
 //!
 //! `weir bench` offers them in this order, and reports show them in it.
 
-pub mod all;
 pub mod bandwidth;
 pub mod latency;
 pub mod loaded;
+mod mix;
 pub mod movement;
 pub mod nodes;
+mod point_study;
 pub mod random;
 pub mod share;
 pub mod stream;
 pub mod tail;
 
+use std::cmp::Reverse;
+
 use serde_json::Value;
-use weir_model::document::Point;
+use weir_model::document::{Point, Steadiness};
 use weir_model::topology::{TierName, Topology};
 
-use crate::study::{About, AnyStudy, PointStudy};
-use crate::view::{Limit, Only, View};
-use crate::{LabError, PointSpec, Verdict};
+pub use point_study::{About, AnyStudy, Entry, PointStudy};
+
+use crate::verdict::{medium, trust};
+use crate::view::{Only, View};
+use crate::{LabError, PointSpec, Severity, Verdict};
 
 /// Every study of points.
 pub static POINT_STUDIES: &[Entry] = &[
@@ -32,48 +37,8 @@ pub static POINT_STUDIES: &[Entry] = &[
     Entry::of::<movement::Movement>(),
     Entry::of::<share::Share>(),
     Entry::of::<nodes::Nodes>(),
-    Entry::of::<all::All>(),
+    Entry::of::<All>(),
 ];
-
-type PlanInAll = fn(&Topology, &[TierName], bool) -> Option<Result<Vec<PointSpec>, LabError>>;
-
-/// What is known of a study of points without its type.
-pub struct Entry {
-    /// See [`PointStudy::NAME`].
-    pub name: &'static str,
-    /// See [`PointStudy::TITLE`].
-    pub title: &'static str,
-    /// See [`PointStudy::WORDS`].
-    pub words: &'static str,
-    /// Its command after `weir bench`.
-    pub command: fn() -> clap::Command,
-    /// Its arguments as parsed.
-    pub parse: fn(&clap::ArgMatches) -> Result<Box<dyn AnyStudy>, clap::Error>,
-    /// See [`PointStudy::case`].
-    pub case: fn(&Point) -> Option<String>,
-    /// See [`PointStudy::answer`].
-    pub answer: fn(&[Point], &Topology) -> Vec<Verdict>,
-    views: fn(&[Point], About<'_>) -> Vec<View>,
-    plan_in_all: PlanInAll,
-}
-
-impl Entry {
-    const fn of<S: PointStudy>() -> Self {
-        Self {
-            name: S::NAME,
-            title: S::TITLE,
-            words: S::WORDS,
-            command: || S::augment_args(clap::Command::new(S::NAME)),
-            parse: |matches| Ok(Box::new(S::from_arg_matches(matches)?)),
-            case: S::case,
-            answer: S::answer,
-            views: S::views,
-            plan_in_all: |topology, tiers, quick| {
-                S::in_all(tiers, quick).map(|study| study.plan(topology))
-            },
-        }
-    }
-}
 
 /// The study of this name.
 pub fn point_study(name: &str) -> Option<&'static Entry> {
@@ -102,16 +67,87 @@ pub fn views(points: &[Point], about: About<'_>) -> Vec<View> {
     all
 }
 
-/// The read limit of every tier, for pictures of one tier each.
-fn read_limits(topology: &Topology, on_x: bool) -> Vec<Limit> {
-    let limit = |tier: &weir_model::topology::Tier| {
-        let read = tier.limits.as_ref()?.read;
-        Some(Limit {
-            tier: Some(tier.name.clone()),
-            on_x,
-            at: read.get(),
-            name: format!("read limit {:.0} GB/s", read.get()),
-        })
-    };
-    topology.tiers.iter().filter_map(limit).collect()
+/// What points mean: the answer, which figures to trust less, then what else they say of the machine.
+pub fn verdicts(points: &[Point], topology: &Topology) -> Vec<Verdict> {
+    let mut all = Vec::new();
+    for study in POINT_STUDIES {
+        all.extend((study.answer)(points, topology));
+    }
+    for tier in &topology.tiers {
+        all.extend(latency::against_dram(points, &tier.name));
+    }
+    all.extend(medium::use_of_media(points, topology));
+    all.extend(trust::beats_physics(points));
+    all.extend(trust::without_figure(points));
+    all.extend(trust::noisy(points));
+    for kind in [Steadiness::Bimodal, Steadiness::Drifting, Steadiness::Noisy] {
+        all.extend(trust::unsteady(points, kind));
+    }
+    // Stable, so that rules keep their order within a severity.
+    all.sort_by_key(|verdict| Reverse(verdict.severity));
+    // The answer comes before its doubts.
+    if let Some(answer) = all
+        .iter()
+        .position(|verdict| verdict.severity == Severity::Note)
+    {
+        all[..=answer].rotate_right(1);
+    }
+    all
+}
+
+/// Every experiment, in one document.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(after_help = "\
+Examples:
+  weir bench all --quick
+  weir bench all --on emr2s+cxl-a --format json")]
+pub struct All {
+    /// Tiers, as `weir topo` names them [default: all].
+    #[arg(long = "tier", value_delimiter = ',', value_name = "TIER")]
+    pub tiers: Vec<TierName>,
+    /// Each experiment's quick form.
+    #[arg(long)]
+    pub quick: bool,
+}
+
+impl All {
+    /// The points of every study that fits the machine, and why others do not fit.
+    fn parts(&self, topology: &Topology) -> Result<(Vec<PointSpec>, Vec<String>), LabError> {
+        let (mut points, mut left_out) = (Vec::new(), Vec::new());
+        for study in POINT_STUDIES {
+            match (study.plan_in_all)(topology, &self.tiers, self.quick) {
+                None => {}
+                Some(Ok(more)) => points.extend(more),
+                Some(Err(LabError::Nothing(reason))) => {
+                    left_out.push(format!("{} is left out: {reason}", study.name));
+                }
+                Some(Err(error)) => return Err(error),
+            }
+        }
+        Ok((points, left_out))
+    }
+}
+
+impl PointStudy for All {
+    const NAME: &'static str = "all";
+    const VERB: &'static str = "bench all";
+    const TITLE: &'static str = "";
+    const WORDS: &'static str = "";
+
+    fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
+        Ok(self.parts(topology)?.0)
+    }
+
+    fn left_out(&self, topology: &Topology) -> Vec<String> {
+        self.parts(topology)
+            .map_or(Vec::new(), |(_, left_out)| left_out)
+    }
+
+    fn answer(_: &[Point], _: &Topology) -> Vec<Verdict> {
+        Vec::new()
+    }
+
+    fn views(_: &[Point], _: About<'_>) -> Vec<View> {
+        Vec::new()
+    }
 }

@@ -13,9 +13,9 @@ use weir_model::document::Point;
 use weir_model::topology::{Tier, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::bandwidth::working_set;
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
-use crate::study::{About, PointStudy};
+use crate::room::working_set;
 use crate::verdict::{ALIKE, are_apart};
 use crate::view::{Best, Medium, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};

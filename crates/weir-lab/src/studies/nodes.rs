@@ -8,10 +8,10 @@ use weir_model::access::{Op, Pattern};
 use weir_model::document::Point;
 use weir_model::topology::{TierName, Topology};
 
-use super::bandwidth::working_set;
 use super::loaded::chase;
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, choose_tiers};
-use crate::study::{About, PointStudy};
+use crate::room::working_set;
 use crate::verdict::{ALIKE, are_apart};
 use crate::view::{Only, View};
 use crate::{LabError, PointSpec, Severity, Verdict};

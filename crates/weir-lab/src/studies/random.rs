@@ -11,9 +11,9 @@ use weir_model::document::Point;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::bandwidth::beyond_caches;
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, check_threads, check_working_set, choose_tiers, or_usual};
-use crate::study::{About, PointStudy};
+use crate::room::beyond_caches;
 use crate::verdict::are_apart;
 use crate::view::{Best, Medium, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};

@@ -10,8 +10,8 @@ use weir_model::document::Point;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES};
 
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, choose_tiers};
-use crate::study::{About, PointStudy};
 use crate::verdict::{ALIKE, are_apart};
 use crate::view::View;
 use crate::{LabError, PointSpec, Severity, Verdict};

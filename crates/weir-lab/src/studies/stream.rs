@@ -12,9 +12,9 @@ use weir_model::document::Point;
 use weir_model::topology::{Affinity, Tier, TierName, Topology};
 use weir_model::units::Bytes;
 
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, caches_in_reach, check_threads_of, check_working_set, choose_tiers};
 use crate::plan::{doubling, or_usual};
-use crate::study::{About, PointStudy};
 use crate::view::{Axis, Medium, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 

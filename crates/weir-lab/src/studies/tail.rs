@@ -17,10 +17,10 @@ use weir_model::latency::LatencySummary;
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
-use crate::bandwidth::working_set;
-use crate::loaded::chase;
+use super::loaded::chase;
+use super::point_study::{About, PointStudy};
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
-use crate::study::{About, PointStudy};
+use crate::room::working_set;
 use crate::view::{View, col};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
 

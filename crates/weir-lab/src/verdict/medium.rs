@@ -27,7 +27,7 @@ fn years_left(uses: &[&MediumUse], topology: &Topology) -> Option<String> {
 
 /// How often their DRAM had what was asked for, what garbage collection adds, and how long the medium lasts, over the points
 /// of each tier.
-pub(super) fn use_of_media(points: &[Point], topology: &Topology) -> Vec<Verdict> {
+pub(crate) fn use_of_media(points: &[Point], topology: &Topology) -> Vec<Verdict> {
     let mut by_tier: BTreeMap<&TierName, Vec<&MediumUse>> = BTreeMap::new();
     for point in points {
         if let Some(used) = &point.medium {

@@ -1,17 +1,14 @@
-//! What the points mean, in words: every rule, in a file for each family of experiments.
+//! What points mean, in words: verdicts, and the rules that hold of points whatever study they are of.
 //!
 //! A rule looks at points and at nothing else, so that stored results can be judged again.
 
-mod medium;
-mod trust;
+pub(crate) mod medium;
+pub(crate) mod trust;
 
 use serde::{Deserialize, Serialize};
-use weir_model::document::{Point, Steadiness};
+use weir_model::document::Point;
 use weir_model::number;
 use weir_model::tenant::Arrivals;
-use weir_model::topology::Topology;
-
-use crate::studies;
 
 /// Two figures are alike if neither exceeds the other by more than this share.
 pub(crate) const ALIKE: f64 = 0.10;
@@ -48,34 +45,6 @@ impl Verdict {
             text: text.into(),
         }
     }
-}
-
-/// What points mean: the answer, which figures to trust less, then what else they say of the machine.
-pub fn of_points(points: &[Point], topology: &Topology) -> Vec<Verdict> {
-    let mut all = Vec::new();
-    for study in studies::POINT_STUDIES {
-        all.extend((study.answer)(points, topology));
-    }
-    for tier in &topology.tiers {
-        all.extend(studies::latency::against_dram(points, &tier.name));
-    }
-    all.extend(medium::use_of_media(points, topology));
-    all.extend(trust::beats_physics(points));
-    all.extend(trust::without_figure(points));
-    all.extend(trust::noisy(points));
-    for kind in [Steadiness::Bimodal, Steadiness::Drifting, Steadiness::Noisy] {
-        all.extend(trust::unsteady(points, kind));
-    }
-    // Stable, so that rules keep their order within a severity.
-    all.sort_by_key(|verdict| std::cmp::Reverse(verdict.severity));
-    // The answer comes before its doubts.
-    if let Some(answer) = all
-        .iter()
-        .position(|verdict| verdict.severity == Severity::Note)
-    {
-        all[..=answer].rotate_right(1);
-    }
-    all
 }
 
 /// Whether the intervals of two figures leave no doubt which is the larger one. A figure without an interval is known

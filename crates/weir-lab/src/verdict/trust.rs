@@ -12,7 +12,7 @@ const NOISY: f64 = 0.05;
 const NAMED: usize = 3;
 
 /// Figures that beat their limit, those of one limit together with the one that beats it most.
-pub(super) fn beats_physics(points: &[Point]) -> Vec<Verdict> {
+pub(crate) fn beats_physics(points: &[Point]) -> Vec<Verdict> {
     let mut by_limit: BTreeMap<&str, Vec<(f64, &Point)>> = BTreeMap::new();
     for point in points {
         if let (Some(theory), Some((value, _))) = (&point.theory, figure(point))
@@ -45,7 +45,7 @@ pub(super) fn beats_physics(points: &[Point]) -> Vec<Verdict> {
     by_limit.into_iter().filter_map(verdict).collect()
 }
 
-pub(super) fn without_figure(points: &[Point]) -> Vec<Verdict> {
+pub(crate) fn without_figure(points: &[Point]) -> Vec<Verdict> {
     let mut by_reason: BTreeMap<&str, Vec<&Point>> = BTreeMap::new();
     for point in points {
         if let Some(reason) = &point.error {
@@ -67,7 +67,7 @@ pub(super) fn without_figure(points: &[Point]) -> Vec<Verdict> {
     by_reason.into_iter().filter_map(verdict).collect()
 }
 
-pub(super) fn noisy(points: &[Point]) -> Option<Verdict> {
+pub(crate) fn noisy(points: &[Point]) -> Option<Verdict> {
     let share = |point: &Point| Some(point.ci95? / figure(point)?.0);
     let noisy = points
         .iter()
@@ -93,7 +93,7 @@ pub(super) fn noisy(points: &[Point]) -> Option<Verdict> {
 }
 
 /// Figures whose repetitions do not agree, by name.
-pub(super) fn unsteady(points: &[Point], kind: Steadiness) -> Option<Verdict> {
+pub(crate) fn unsteady(points: &[Point], kind: Steadiness) -> Option<Verdict> {
     let text = match kind {
         Steadiness::Steady => return None,
         Steadiness::Noisy => {

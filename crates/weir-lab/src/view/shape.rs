@@ -1,6 +1,6 @@
 //! The shapes of views.
 
-use weir_model::topology::TierName;
+use weir_model::topology::{Tier, TierName, Topology};
 
 use super::{Col, Only};
 
@@ -123,6 +123,22 @@ pub struct Limit {
     pub at: f64,
     /// What it is.
     pub name: String,
+}
+
+impl Limit {
+    /// The read limit of every tier, for pictures of one tier each.
+    pub(crate) fn of_reads(topology: &Topology, on_x: bool) -> Vec<Self> {
+        let limit = |tier: &Tier| {
+            let read = tier.limits.as_ref()?.read;
+            Some(Self {
+                tier: Some(tier.name.clone()),
+                on_x,
+                at: read.get(),
+                name: format!("read limit {:.0} GB/s", read.get()),
+            })
+        };
+        topology.tiers.iter().filter_map(limit).collect()
+    }
 }
 
 /// A curve that was not measured by the study.

@@ -33,7 +33,11 @@ impl WriteBack {
     /// The best that this processor has.
     pub fn best() -> Self {
         #[cfg(target_arch = "x86_64")]
-        return super::x86::write_back();
+        match super::x86::writes_back() {
+            (true, _) => Self::Clwb,
+            (false, true) => Self::ClflushOpt,
+            (false, false) => Self::Clflush,
+        }
         #[cfg(target_arch = "aarch64")]
         match std::arch::is_aarch64_feature_detected!("dpb") {
             true => Self::Cvap,

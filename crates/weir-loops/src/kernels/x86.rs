@@ -177,14 +177,9 @@ pub fn store_fence() {
     unsafe { _mm_sfence() }
 }
 
-/// The best instruction of this processor that writes a line back.
-pub(super) fn write_back() -> super::durable::WriteBack {
-    use super::durable::WriteBack;
-    match (has(Leaf7::Clwb), has(Leaf7::Clflushopt)) {
-        (true, _) => WriteBack::Clwb,
-        (false, true) => WriteBack::ClflushOpt,
-        (false, false) => WriteBack::Clflush,
-    }
+/// Whether this processor has `clwb`, and whether it has `clflushopt`.
+pub(super) fn writes_back() -> (bool, bool) {
+    (has(Leaf7::Clwb), has(Leaf7::Clflushopt))
 }
 
 /// Flushes a line out of every cache and waits until it is gone.

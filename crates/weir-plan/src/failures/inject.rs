@@ -9,8 +9,8 @@ use super::part::{Broken, Fate, Part, Running};
 use crate::PlanError;
 use crate::pool::SOCKETS;
 use crate::pool::cluster::Cluster;
+use crate::pool::cluster::{NOWHERE, conserved};
 use crate::pool::events::Event;
-use crate::pool::replay::{NOWHERE, conserved};
 use crate::trace::{Trace, UNKNOWN, Vm};
 use weir_model::random::Random;
 

@@ -1,7 +1,12 @@
 //! Machines of a cluster, and where a VM is placed: best fit over cores and memory.
 
+use super::events::Event;
 use super::free::Free;
-use crate::trace::{Machine, Vm};
+use crate::PlanError;
+use crate::trace::{Machine, Trace, Vm};
+
+/// Of a VM for which no machine had room.
+pub const NOWHERE: u32 = u32::MAX;
 
 /// A cluster of equal machines.
 #[derive(Debug, Clone)]
@@ -90,6 +95,38 @@ impl Cluster {
     /// Share of all memory that is stranded (Pond, section 3.1).
     pub fn stranded_share(&self) -> f64 {
         self.stranded as f64 / (self.machines() as f64 * f64::from(self.machine.memory_mib))
+    }
+}
+
+/// A trace that was placed on whole machines.
+#[derive(Debug, Clone, Copy)]
+pub struct Placed<'t> {
+    /// Its VMs.
+    pub trace: &'t Trace,
+    /// When they arrive and leave.
+    pub events: &'t [Event],
+    /// Where each was placed on whole machines; those that were [`NOWHERE`] are left out.
+    pub machines: &'t [u32],
+    /// The size of a machine.
+    pub machine: Machine,
+    /// How many there are.
+    pub count: usize,
+    /// Milliseconds until a slice of a VM that has left can be given to another one (Pond, section 4.2: 10 to 100).
+    pub release_ms: u32,
+}
+
+/// Whether memory in use is that of the VMs that are there, in MiB.
+///
+/// # Errors
+/// It is not.
+pub fn conserved(second: u32, expected: u64, found: u64) -> Result<(), PlanError> {
+    match expected == found {
+        true => Ok(()),
+        false => Err(PlanError::NotConserved {
+            second,
+            expected,
+            found,
+        }),
     }
 }
 

@@ -12,10 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::provision::Placed;
-use super::replay::{NOWHERE, conserved};
+use super::cluster::{NOWHERE, Placed, conserved};
 use super::split::untouched_share;
-use super::verdict::share_saved;
 use crate::PlanError;
 
 /// Seconds between two recounts of all memory.
@@ -30,6 +28,14 @@ pub struct Provision {
     pub local_mib: u64,
     /// Of pools.
     pub pool_mib: u64,
+}
+
+/// The share of `base` that is saved where `needed` is enough; below 0 where more is needed.
+pub(super) fn share_saved(base: u64, needed: u64) -> f64 {
+    match base {
+        0 => 0.0,
+        base => 1.0 - needed as f64 / base as f64,
+    }
 }
 
 /// What one policy needs with pools of one size.

@@ -35,6 +35,7 @@ pub mod stranding;
 pub mod verdict;
 
 pub use outcome::PoolPlan;
+pub use seats::SOCKETS;
 
 use crate::PlanError;
 use crate::error::within;
@@ -46,8 +47,6 @@ use replay::Replayed;
 use split::{Policy, Predictions};
 use verdict::Terms;
 
-/// Sockets of a machine.
-pub const SOCKETS: u32 = 2;
 /// The version of the replay: it changes where a replay of the same trace finds something else, so that what is kept of the
 /// former is not taken for it.
 const REPLAY: u32 = 2;

@@ -1,43 +1,15 @@
 //! What each policy needs of a cluster: memory to buy, memory in the pool, VMs that are slower.
 
-use serde::{Deserialize, Serialize};
-
+use super::Pools;
+use super::cluster::{NOWHERE, Placed};
 use super::events::{Event, events};
-use super::kept::{Kept, kept};
-use super::provision::Placed;
-use super::replay::{NOWHERE, Replayed, replay};
+use super::kept::kept;
+use super::replay::{Need, Replayed, replay};
 use super::room::{Fill, Memory};
+use super::seats::SOCKETS;
 use super::split::{Known, Policy};
-use super::{Pools, SOCKETS};
 use crate::PlanError;
 use crate::trace::{GIB, Trace};
-
-/// What one policy needs with pools of one size.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Need {
-    /// The least memory where local memory is filled first.
-    pub least: Memory,
-    /// The same where all that may be in the pool is there.
-    pub as_split: Option<Memory>,
-    /// Slices of a pool that are needed since others are being released.
-    pub buffer: u64,
-    /// VMs that are slower than the margin, as expected from the predictions: with local memory filled first, and with
-    /// all in the pool that may be there.
-    pub slow: (f64, f64),
-    /// Seconds times memory that is in the pool, that may be there, and all, in MiB.
-    pub pooled: (f64, f64, f64),
-}
-
-/// What a cluster needs.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub struct Needs {
-    /// Memory of a machine without a pool, in MiB; `None` where whole machines are too small.
-    pub without: Option<u64>,
-    /// By policy, then by size of pools, where VMs stay on their machines.
-    pub kept: Vec<Vec<Kept>>,
-    /// By policy, then by size of pools; `None` where nothing up to the memory without a pool is enough.
-    pub with: Vec<Vec<Option<Need>>>,
-}
 
 impl Pools {
     /// Replays one cluster, and finds what machines and pools need where VMs stay on their machines. `go_on` is given the

@@ -5,11 +5,10 @@
 //! slices (Pond, section 4.3). Without a pool it is the same scheduler, and memory shrinks by the same rule, so that a
 //! saving is due to the pool and not to VMs that are placed better.
 
-use super::events::Event;
-use super::replay::NOWHERE;
+use super::cluster::{NOWHERE, Placed};
 use super::room::{Fill, Memory, Room};
 use crate::PlanError;
-use crate::trace::{GIB, Machine, Trace};
+use crate::trace::GIB;
 
 /// Share of the VMs that may find no machine, beyond those that whole machines have no room for; assumed.
 pub const REFUSED: f64 = 0.001;
@@ -33,23 +32,6 @@ pub struct Run {
     pub got: Vec<u32>,
     /// The machine of each VM, or [`NOWHERE`].
     pub machines: Vec<u32>,
-}
-
-/// A trace that was placed on whole machines.
-#[derive(Debug, Clone, Copy)]
-pub struct Placed<'t> {
-    /// Its VMs.
-    pub trace: &'t Trace,
-    /// When they arrive and leave.
-    pub events: &'t [Event],
-    /// Where each was placed on whole machines; those that were [`NOWHERE`] are left out.
-    pub machines: &'t [u32],
-    /// The size of a machine.
-    pub machine: Machine,
-    /// How many there are.
-    pub count: usize,
-    /// Milliseconds until a slice of a VM that has left can be given to another one (Pond, section 4.2: 10 to 100).
-    pub release_ms: u32,
 }
 
 impl Placed<'_> {
@@ -256,11 +238,11 @@ impl Placed<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::events::events;
+    use crate::pool::events::{Event, events};
     use crate::pool::replay::replay;
     use crate::pool::split::{Known, Policy, Predictions};
     use crate::trace::generate::{Generate, MACHINE};
-    use crate::trace::{STAYS, UNKNOWN, Vm};
+    use crate::trace::{Machine, STAYS, Trace, UNKNOWN, Vm};
     use proptest::prelude::*;
 
     struct Case {

@@ -3,9 +3,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::cluster::Cluster;
+use super::cluster::{Cluster, NOWHERE, conserved};
 use super::events::Event;
-use super::needs::Needs;
+use super::kept::Kept;
+use super::room::Memory;
 use super::seats::Seats;
 use crate::PlanError;
 use crate::trace::{Machine, Trace};
@@ -14,9 +15,6 @@ use crate::trace::{Machine, Trace};
 const DAY: u32 = 86_400;
 /// Events between two looks at whether to go on.
 const LOOK: usize = 1 << 16;
-/// Of a VM for which no machine had room.
-pub const NOWHERE: u32 = u32::MAX;
-
 /// One day of a cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Day {
@@ -30,6 +28,33 @@ pub struct Day {
     pub placed: u64,
     /// Those of them that span two sockets.
     pub spanning: u64,
+}
+
+/// What one policy needs with pools of one size.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Need {
+    /// The least memory where local memory is filled first.
+    pub least: Memory,
+    /// The same where all that may be in the pool is there.
+    pub as_split: Option<Memory>,
+    /// Slices of a pool that are needed since others are being released.
+    pub buffer: u64,
+    /// VMs that are slower than the margin, as expected from the predictions: with local memory filled first, and with
+    /// all in the pool that may be there.
+    pub slow: (f64, f64),
+    /// Seconds times memory that is in the pool, that may be there, and all, in MiB.
+    pub pooled: (f64, f64, f64),
+}
+
+/// What a cluster needs.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Needs {
+    /// Memory of a machine without a pool, in MiB; `None` where whole machines are too small.
+    pub without: Option<u64>,
+    /// By policy, then by size of pools, where VMs stay on their machines.
+    pub kept: Vec<Vec<Kept>>,
+    /// By policy, then by size of pools; `None` where nothing up to the memory without a pool is enough.
+    pub with: Vec<Vec<Option<Need>>>,
 }
 
 /// A trace that was replayed.
@@ -176,21 +201,6 @@ impl State {
         let machines = 0..self.cluster.machines();
         let used = machines.map(|at| u64::from(self.cluster.used_memory(at)));
         conserved(self.now, self.alive_mib, used.sum())
-    }
-}
-
-/// Whether memory in use is that of the VMs that are there, in MiB.
-///
-/// # Errors
-/// It is not.
-pub fn conserved(second: u32, expected: u64, found: u64) -> Result<(), PlanError> {
-    match expected == found {
-        true => Ok(()),
-        false => Err(PlanError::NotConserved {
-            second,
-            expected,
-            found,
-        }),
     }
 }
 

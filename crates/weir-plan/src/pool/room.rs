@@ -5,9 +5,8 @@ use std::collections::BinaryHeap;
 
 use serde::{Deserialize, Serialize};
 
+use super::cluster::{Placed, conserved};
 use super::free::Free;
-use super::provision::Placed;
-use super::replay::conserved;
 use crate::PlanError;
 use crate::trace::{GIB, Vm};
 

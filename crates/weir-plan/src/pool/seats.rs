@@ -3,8 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use super::SOCKETS;
 use crate::trace::{Machine, Vm};
+
+/// Sockets of a machine.
+pub const SOCKETS: u32 = 2;
 
 /// Cores in thousandths, and memory in MiB.
 type Part = (u32, u32);
@@ -85,9 +87,9 @@ fn has(free: Part, vm: &Vm) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pool::cluster::Cluster;
+    use crate::pool::cluster::{Cluster, NOWHERE};
     use crate::pool::events::events;
-    use crate::pool::replay::{NOWHERE, replay};
+    use crate::pool::replay::replay;
     use crate::trace::{GIB, Trace, UNKNOWN};
     use proptest::prelude::*;
 

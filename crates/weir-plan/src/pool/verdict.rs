@@ -5,9 +5,10 @@ use serde::{Deserialize, Serialize};
 use weir_model::statistics::student_t975;
 use weir_model::units::{Bytes, Usd};
 
-use super::kept::Kept;
+use super::kept::{Kept, share_saved};
 use super::replay::Replayed;
 use super::room::Memory;
+use super::seats::SOCKETS;
 use super::split::Policy;
 use crate::prices::Prices;
 use crate::trace::{GIB, Machine};
@@ -108,7 +109,7 @@ fn saving(
     terms: &Terms<'_>,
 ) -> Saving {
     let mib = u64::from(GIB);
-    let of_pool = sockets / super::SOCKETS;
+    let of_pool = sockets / SOCKETS;
     let pools = u64::from(terms.machines.div_ceil(of_pool));
     let machines = u64::from(terms.machines);
     let memory = |memory: Memory| (memory.local_mib * machines, memory.slices * mib * pools);
@@ -184,13 +185,6 @@ fn mib_of_gib() -> f64 {
     f64::from(GIB)
 }
 
-pub(super) fn share_saved(base: u64, needed: u64) -> f64 {
-    match base {
-        0 => 0.0,
-        base => 1.0 - needed as f64 / base as f64,
-    }
-}
-
 /// Half of the 95 % interval of a mean.
 fn half_width(values: &[f64]) -> Option<f64> {
     let count = values.len();
@@ -212,7 +206,7 @@ fn half_width(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::pool::kept::Provision;
-    use crate::pool::needs::{Need, Needs};
+    use crate::pool::replay::{Need, Needs};
 
     /// Half of the memory stays with the machines, and a pool has as much as one had before.
     fn replayed(base: u64) -> Replayed {

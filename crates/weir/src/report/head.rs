@@ -83,7 +83,7 @@ fn meaning(section: &Section) -> Vec<Verdict> {
     };
     match &section.interplay {
         Some(matrix) => matrix.answer(about),
-        None => weir_lab::verdict::of_points(&section.document.points, about.topology),
+        None => weir_lab::studies::verdicts(&section.document.points, about.topology),
     }
 }
 

@@ -8,8 +8,11 @@ use std::collections::BTreeMap;
 use serde_json::Value as Json;
 use weir_model::diagnostic::quote;
 
-use super::{ImportError, Memory, Value, media, whole};
-use crate::import::line;
+use super::Memory;
+use super::Value;
+use super::media;
+use crate::import::found::line;
+use crate::import::found::{ImportError, whole};
 
 const TYPES: [&str; 2] = ["DRAMInterface", "DRAMCtrl"];
 

@@ -11,7 +11,7 @@ use std::fmt::Write as _;
 use weir_model::platform::{Draft, Library, Media, Platform, Provenance};
 use weir_model::units::GbPerSec;
 
-use super::{ImportError, whole};
+use crate::import::found::{ImportError, whole};
 
 /// A value of a configuration, and where it is from.
 #[derive(Debug, Clone, PartialEq)]

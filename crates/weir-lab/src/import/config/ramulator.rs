@@ -5,8 +5,11 @@
 
 use weir_model::diagnostic::quote;
 
-use super::{ImportError, Memory, Value, media, whole};
-use crate::import::line;
+use super::Memory;
+use super::Value;
+use super::media;
+use crate::import::found::line;
+use crate::import::found::{ImportError, whole};
 
 pub(super) fn is(text: &str) -> bool {
     text.lines()

@@ -24,7 +24,7 @@ mod together;
 
 pub use pace::{CountedProgram, LostCycles};
 pub use pair::ProgramPair;
-pub use participant::{Participant, PlacedName, What};
+pub use participant::{Participant, What};
 pub use study::{ACCESSES, CountedPair, ProgramPairs};
 pub use table::{LoadPoint, ProgramTable};
 pub use together::{TenantRun, Together, TogetherRun};

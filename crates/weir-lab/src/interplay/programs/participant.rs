@@ -1,13 +1,12 @@
 //! A side of a pair with a program in it.
 
-use std::fmt;
-
 use weir_model::application_tenant::ApplicationTenant;
 use weir_model::interplay::TierOp;
 use weir_model::tenant::{Command, Placement, Tenant, Work};
 use weir_model::topology::{TierName, Topology};
-use weir_model::workload::{Hosted, RealProgram, Workload};
+use weir_model::workload::{RealProgram, Workload};
 
+use super::super::co_runners::{PlacedName, check};
 use crate::LabError;
 
 /// How long a figure of an application takes that answers requests, in seconds.
@@ -33,54 +32,6 @@ pub enum What {
     Command(Command, Vec<(TierName, u32)>),
     /// It runs a real application on a host.
     Application(Box<RealProgram>, Vec<(TierName, u32)>),
-}
-
-/// A program and its tiers as they are written: `dram=3+cxl0:redis-ycsb-a`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlacedName {
-    /// The tiers, with the pages in a row on each.
-    pub tiers: Vec<(TierName, u32)>,
-    /// The workload's name, or its file.
-    pub program: String,
-}
-
-impl PlacedName {
-    /// Reads `TIER[=PAGES][+TIER…]:NAME`; `None` where it names no workload of the library, no file, and no
-    /// command, which is written `!NAME`.
-    pub fn read(text: &str) -> Option<Result<Self, String>> {
-        let (tiers, program) = text.split_once(':')?;
-        let other = program.ends_with(".toml") || program.contains('/') || program.starts_with('!');
-        let known = || {
-            let library = weir_model::workload::Workloads::builtin();
-            library.get(program).is_some() || Hosted::named(program).is_some()
-        };
-        if !other && !known() {
-            return None;
-        }
-        let tier = |text: &str| match text.split_once('=') {
-            None => Ok((TierName::named(text), 1)),
-            Some((name, pages)) => match pages.parse() {
-                Ok(pages @ 1..=255) => Ok((TierName::named(name), pages)),
-                _ => Err(format!("`{pages}` is not a number of pages from 1 to 255")),
-            },
-        };
-        let tiers: Result<Vec<_>, String> = tiers.split('+').map(tier).collect();
-        Some(tiers.map(|tiers| Self {
-            tiers,
-            program: program.to_owned(),
-        }))
-    }
-}
-
-impl fmt::Display for PlacedName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let tier = |(tier, pages): &(TierName, u32)| match pages {
-            1 => tier.to_string(),
-            pages => format!("{tier}={pages}"),
-        };
-        let tiers: Vec<String> = self.tiers.iter().map(tier).collect();
-        write!(f, "{}:{}", tiers.join("+"), self.program)
-    }
 }
 
 impl Participant {
@@ -198,7 +149,7 @@ impl Participant {
     pub fn tenant(&self, topology: &Topology, cores: &[u32]) -> Result<Tenant, LabError> {
         let tenant = match &self.what {
             What::Stream(tier_op) => {
-                super::super::co_runners::check(topology, tier_op)?;
+                check(topology, tier_op)?;
                 let tier = topology.tier(&tier_op.tier);
                 let tier = tier.ok_or_else(|| LabError::unknown_tier(&tier_op.tier, topology))?;
                 super::super::load(topology, tier, tier_op, cores.len() as u32).tenant(cores)

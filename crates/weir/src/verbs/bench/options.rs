@@ -7,6 +7,7 @@ use clap::builder::Resettable;
 use clap::{ArgMatches, Args as _, Command, FromArgMatches, Subcommand};
 use weir_lab::stream::Stream;
 use weir_lab::studies::{Entry, POINT_STUDIES};
+use weir_lab::study::measure;
 use weir_lab::{AnyStudy, Lab, LabError, PointStudy, Points, Study};
 use weir_model::machine::MachineKind;
 
@@ -73,7 +74,7 @@ impl Study for Picked {
     type Output = Points;
 
     fn run(&self, lab: &Lab<'_>) -> std::result::Result<Points, LabError> {
-        self.study.run(lab)
+        measure(self.study.as_ref(), lab)
     }
 }
 

@@ -12,8 +12,8 @@ use weir_plan::failures::part::Part;
 use weir_plan::failures::rates::Rates;
 use weir_plan::failures::{FailurePlan, Topology};
 use weir_plan::latency::Latency;
+use weir_plan::pool::cluster;
 use weir_plan::pool::events::events;
-use weir_plan::pool::provision;
 use weir_plan::pool::replay::replay;
 use weir_plan::trace::Trace;
 
@@ -171,7 +171,7 @@ fn broken(
     if !classes {
         return Ok((failed, Vec::new()));
     }
-    let placed = provision::Placed {
+    let placed = cluster::Placed {
         trace,
         events: &events,
         machines: &replayed.machines,

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use weir_lab::PointStudy as _;
-use weir_lab::studies::POINT_STUDIES;
-use weir_lab::studies::all::All;
+use weir_lab::studies::{All, POINT_STUDIES};
 use weir_model::topology::TierName;
 
 use crate::context::{Context, Format};
