@@ -25,13 +25,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_model::action::{Action, Actuators, Applied};
-use weir_model::application_tenant::{ApplicationTenant, RunningApplication};
+use weir_model::application_tenant::ApplicationTenant;
 use weir_model::capability::{Capability, Feature, Unavailable};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::events::EventLibrary;
 use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
-    TenantProgress, Testbed,
+    RunningApplication, TenantProgress, Testbed,
 };
 use weir_model::page_move::{Destination, MoveRequest};
 use weir_model::tenant::{Placement, Tenant, Work};
