@@ -6,8 +6,10 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::time::Duration;
 
-use crate::heat::damon::ADMIN;
 use crate::register::Register;
+
+/// The files of DAMON.
+pub(crate) const DAMON: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 
 /// Changes to the system's files that control the kernel. This machine's kernel accepts them; a folder of
 /// files accepts none, unless a test supplies a replacement.
@@ -58,7 +60,7 @@ impl Control for Kernel {
 
 /// Calls again where DAMON's files are busy: a call to any of them fails while the kernel serves another, which takes moments.
 pub(crate) fn patiently<T>(path: &str, mut call: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let is_damon = path.starts_with(ADMIN);
+    let is_damon = path.starts_with(DAMON);
     for _ in 0..if is_damon { 20 } else { 0 } {
         match call() {
             Err(error) if error.raw_os_error() == Some(libc::EBUSY) => {
@@ -112,7 +114,7 @@ mod tests {
     #[test]
     fn only_damons_files_are_waited_for_while_they_are_busy() {
         for (path, calls) in [
-            (format!("{ADMIN}/0/state"), 3),
+            (format!("{DAMON}/0/state"), 3),
             ("/sys/fs/cgroup/a".into(), 1),
         ] {
             let mut called = 0;

@@ -9,7 +9,7 @@ use std::io;
 
 use weir_model::capability::Unavailable;
 
-use crate::register::{self, Register};
+use crate::register::{self, PREFETCH_AMD, PREFETCH_INTEL, Register};
 use crate::root::Root;
 use crate::steer::actuators::KernelAccess;
 use crate::topology::processor::Processor;
@@ -25,26 +25,19 @@ struct Bits {
     l2: u64,
 }
 
-/// Intel SDM volume 4, `MSR_PREFETCH_CONTROL` (`MSR_MISC_FEATURE_CONTROL`): 0 L2 streamer, 1 L2
-/// adjacent line, 2 DCU next line, 3 DCU by instruction pointer.
+/// 0 L2 streamer, 1 L2 adjacent line, 2 DCU next line, 3 DCU by instruction pointer.
 const INTEL: Bits = Bits {
-    number: 0x1a4,
+    number: PREFETCH_INTEL,
     l1: 0b1100,
     l2: 0b0011,
 };
 
-/// AMD PPR of family 19h, `Prefetch Control` (Zen 3 and later): 0 L1 stream, 1 L1 stride, 2 L1
-/// region, 3 L2 stream, 5 L2 up and down.
+/// 0 L1 stream, 1 L1 stride, 2 L1 region, 3 L2 stream, 5 L2 up and down.
 const AMD: Bits = Bits {
-    number: 0xc000_0108,
+    number: PREFETCH_AMD,
     l1: 0b00_0111,
     l2: 0b10_1000,
 };
-
-/// Whether the register of a number is one that switches prefetchers.
-pub(crate) fn is_switch(number: u32) -> bool {
-    [INTEL, AMD].iter().any(|bits| bits.number == number)
-}
 
 /// Which prefetchers run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

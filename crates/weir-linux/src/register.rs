@@ -12,6 +12,11 @@ pub(crate) struct Register {
     pub number: u32,
 }
 
+/// Switches of prefetchers: Intel SDM volume 4, `MSR_PREFETCH_CONTROL` (`MSR_MISC_FEATURE_CONTROL`).
+pub(crate) const PREFETCH_INTEL: u32 = 0x1a4;
+/// The same: AMD PPR of family 19h, `Prefetch Control` (Zen 3 and later).
+pub(crate) const PREFETCH_AMD: u32 = 0xc000_0108;
+
 impl Register {
     /// The register of a path, if the path is one of a register.
     pub fn of_path(path: &str) -> Option<Self> {
@@ -21,6 +26,11 @@ impl Register {
             number: u32::from_str_radix(number, 16).ok()?,
         };
         (register.path() == path).then_some(register)
+    }
+
+    /// Whether it switches prefetchers. No other register is written.
+    pub fn is_switch(self) -> bool {
+        [PREFETCH_INTEL, PREFETCH_AMD].contains(&self.number)
     }
 
     /// The file of its processor.

@@ -4,7 +4,6 @@
 use serde::{Deserialize, Serialize};
 
 use crate::latency::LatencySummary;
-use crate::machine::MachineError;
 use crate::tenant::Placement;
 use crate::units::Nanos;
 use crate::workload::RealProgram;
@@ -37,26 +36,4 @@ pub struct ApplicationDone {
     pub run: Option<Nanos>,
     /// Latency of its requests, where it answers some.
     pub latency: Option<LatencySummary>,
-}
-
-/// An application that was started. A server keeps its data from one figure to the next, and waits in between; one that died
-/// is started again for the next figure.
-pub trait RunningApplication: Send {
-    /// Lets it work for a figure.
-    ///
-    /// # Errors
-    /// It failed, an answer is wrong, or `stop` says that the user stops it.
-    fn measure(&mut self, stop: &dyn Fn() -> bool) -> Result<ApplicationDone, MachineError>;
-
-    /// Lets it work until [`end`](Self::end), and returns when it does with all its data in memory.
-    ///
-    /// # Errors
-    /// As [`measure`](Self::measure) has them.
-    fn begin(&mut self, stop: &dyn Fn() -> bool) -> Result<(), MachineError>;
-
-    /// What it got done since it began; nothing where no part of its work was complete.
-    ///
-    /// # Errors
-    /// It failed meanwhile.
-    fn end(&mut self) -> Result<Option<ApplicationDone>, MachineError>;
 }

@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::action::{Action, Actuators, Applied};
-use crate::application_tenant::{ApplicationTenant, RunningApplication};
+use crate::application_tenant::{ApplicationDone, ApplicationTenant};
 use crate::capability::{Capability, Feature, Unavailable};
 use crate::counters::CounterSet;
 use crate::latency::LatencyHistogram;
@@ -437,6 +437,28 @@ impl MachineError {
             known: names.join(", "),
         }
     }
+}
+
+/// An application that was started. A server keeps its data from one figure to the next, and waits in between; one that died
+/// is started again for the next figure.
+pub trait RunningApplication: Send {
+    /// Lets it work for a figure.
+    ///
+    /// # Errors
+    /// It failed, an answer is wrong, or `stop` says that the user stops it.
+    fn measure(&mut self, stop: &dyn Fn() -> bool) -> Result<ApplicationDone, MachineError>;
+
+    /// Lets it work until [`end`](Self::end), and returns when it does with all its data in memory.
+    ///
+    /// # Errors
+    /// As [`measure`](Self::measure) has them.
+    fn begin(&mut self, stop: &dyn Fn() -> bool) -> Result<(), MachineError>;
+
+    /// What it got done since it began; nothing where no part of its work was complete.
+    ///
+    /// # Errors
+    /// It failed meanwhile.
+    fn end(&mut self) -> Result<Option<ApplicationDone>, MachineError>;
 }
 
 /// Where machines come from: opens as many equal, independent machines as a sweep can use.

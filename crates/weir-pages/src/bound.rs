@@ -40,7 +40,7 @@ pub fn most(workload: &PagedWorkload, host: &Host, seconds: f64) -> f64 {
         let regions = (workload.regions.iter().enumerate())
             .map(|(n, region)| (workload.share_at(n, t), region.growth.share_at(t)))
             .collect();
-        let now = (workload.compute_ns(host, t), regions);
+        let now = (workload.compute_ns(&host.fast, t), regions);
         let speed = match &last {
             Some((before, speed)) if *before == now => *speed,
             _ => at(workload, host, &now),

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::units::{Bytes, LINE_BYTES};
 
-use crate::{Host, PagesError};
+use crate::PagesError;
+use crate::tier::Memory;
 
 /// What a page holds, by which Linux keeps lists and counters apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -174,12 +175,12 @@ pub fn zipf(pages: f64, accesses: f64, items: f64, exponent: f64, bands: u32) ->
 }
 
 impl PagedWorkload {
-    /// Computing before each access, at a time in seconds.
-    pub(crate) fn compute_ns(&self, host: &Host, t: f64) -> f64 {
+    /// Computing before each access, at a time in seconds, where a memory like this takes the waits.
+    pub(crate) fn compute_ns(&self, fast: &Memory, t: f64) -> f64 {
         let phase = self
             .phase_at(t)
             .and_then(|phase| Some((phase, phase.stalled?)));
-        let idle = host.fast.curve.idle().get();
+        let idle = fast.curve.idle().get();
         let computes = |shares: &mut dyn Iterator<Item = f64>, stalled: f64| {
             let waits = shares
                 .zip(&self.regions)

@@ -1,5 +1,6 @@
 //! The simulated machine: tenants run on a platform.
 
+mod model;
 mod run;
 mod testbed;
 
@@ -17,8 +18,8 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::Topology;
 use weir_model::units::Nanos;
 
+use self::model::Model;
 use self::run::Run;
-use self::testbed::Model;
 pub use self::testbed::{PHYSICS, SimTestbed};
 use crate::clock::nanos;
 use crate::engine::{Chance, Engine};
@@ -34,19 +35,6 @@ pub struct SimMachine {
     error: Option<f64>,
     seed: u64,
     run: Option<Run>,
-}
-
-impl SimMachine {
-    /// A machine at rest.
-    pub fn new(testbed: &SimTestbed, seed: u64) -> Self {
-        Self {
-            model: Arc::clone(&testbed.model),
-            sampling: testbed.sampling,
-            error: testbed.error,
-            seed,
-            run: None,
-        }
-    }
 }
 
 /// Windows of a point whose error is asked for: so few say little of their spread, and more than so many take minutes.

@@ -1,10 +1,12 @@
 //! The control loop: windows are observed, decisions are applied and read back.
 
 use weir_model::machine::{Machine, MachineError, Observation};
+use weir_model::metric::OwnMetric;
 use weir_model::units::{GbPerSec, Nanos};
 
 use crate::controller::{Controller, Decision};
 use crate::limit::{AppliedLimit, Limit};
+use crate::own::Done;
 use crate::readings::Readings;
 use crate::steered::{Phase, Steered, TenantOf};
 
@@ -31,6 +33,15 @@ impl Step {
         let drew = (self.readings.tenants.get(tenant)).and_then(|t| t.drew.clone().ok());
         drew.unwrap_or(GbPerSec(0.0))
     }
+}
+
+/// A tenant's work in these steps together.
+pub fn metric(steps: &[Step], tenant: usize) -> Option<OwnMetric> {
+    Done::together(
+        steps
+            .iter()
+            .filter_map(|step| step.readings.done.get(tenant)?.as_ref()),
+    )
 }
 
 /// A controller that regulates tenants.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::limit::{Limit, Share};
+use crate::limit::{Limit, words};
 use crate::readings::Role;
 use crate::record::{ActionRecord, WindowRecord};
 
@@ -142,28 +142,4 @@ impl LogLine {
             let _ = writeln!(text, "Not counted: {unseen}.");
         }
     }
-}
-
-/// A limit in words: `2 cores, 50 % of their time`.
-pub fn words(limit: &Limit) -> String {
-    if limit.is_free() {
-        return "free".into();
-    }
-    let percent = |share: Share| (share.get() * 1000.0).round() / 10.0;
-    let mut parts = Vec::new();
-    match limit.cores {
-        Some(1) => parts.push("1 core".to_owned()),
-        Some(cores) => parts.push(format!("{cores} cores")),
-        None => {}
-    }
-    if limit.time != Share::ALL {
-        parts.push(format!("{} % of the time", percent(limit.time)));
-    }
-    if limit.allocation != Share::ALL {
-        parts.push(format!("{} % of the bandwidth", percent(limit.allocation)));
-    }
-    if let Some(clock) = limit.clock {
-        parts.push(format!("{clock:.1}"));
-    }
-    parts.join(", ")
 }

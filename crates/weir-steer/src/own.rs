@@ -7,8 +7,6 @@ use weir_model::metric::OwnMetric;
 use weir_model::tenant::{Tenant, Work};
 use weir_model::units::Nanos;
 
-use crate::control_loop::Step;
-
 /// What a described program did in a window.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Done {
@@ -55,13 +53,4 @@ impl Done {
         }
         Some(OwnMetric::of(unit?.clone(), rate / time.max(1.0), &latency))
     }
-}
-
-/// A tenant's work in these steps together.
-pub fn metric(steps: &[Step], tenant: usize) -> Option<OwnMetric> {
-    Done::together(
-        steps
-            .iter()
-            .filter_map(|step| step.readings.done.get(tenant)?.as_ref()),
-    )
 }

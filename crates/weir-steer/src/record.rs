@@ -9,10 +9,9 @@ use weir_model::sampled::Sampled;
 use weir_model::tiering::TieringRecord;
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::control_loop::Step;
+use crate::control_loop::{Step, metric};
 use crate::controller::Why;
 use crate::limit::Limit;
-use crate::own::metric;
 use crate::readings::{Readings, Role, TenantReadings};
 use crate::steered::TenantOf;
 

@@ -6,10 +6,10 @@ use weir_model::tenant::Work;
 use weir_model::topology::{TierKind, Topology};
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::control_loop::{ControlLoop, Step, windows};
+use crate::control_loop::{ControlLoop, Step, metric, windows};
 use crate::controller::Controller;
 use crate::document::{PhaseSummary, ProgramSummary, SideSummary, SteerSummary};
-use crate::own::{Done, metric};
+use crate::own::Done;
 use crate::readings::Role;
 use crate::record::{self, TierNames, WindowRecord};
 use crate::registry::Policy;

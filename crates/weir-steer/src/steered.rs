@@ -13,8 +13,7 @@ use weir_model::tenant::Tenant;
 use weir_model::topology::{TierKind, TierName};
 use weir_model::units::{GbPerSec, Nanos};
 
-use crate::limit::{AppliedLimit, Limit, Share, change, take_over};
-use crate::log::words;
+use crate::limit::{AppliedLimit, Limit, Share, change, take_over, words};
 use crate::own::Done;
 use crate::readings::{Readings, Role, TenantReadings};
 

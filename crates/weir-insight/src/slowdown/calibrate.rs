@@ -286,7 +286,7 @@ fn fit_point(
     exposed: Option<&Exposed>,
     late: Option<&Late>,
 ) -> FitPoint {
-    let [store, cache, dram] = super::predict::parts(&seen.metrics, constants);
+    let [store, cache, dram] = super::metrics::parts(&seen.metrics, constants);
     let dram = match (exposed, &seen.misses) {
         (Some(constants), Ok(misses)) => misses.lost(constants),
         _ => dram,

@@ -112,3 +112,12 @@ pub(super) fn lacking(missing: &[(Counter, String)]) -> String {
         .map(|(counter, why)| format!("`{counter}`: {why}"));
     each.collect::<Vec<_>>().join("; ")
 }
+
+/// Store, cache and DRAM as published.
+pub(super) fn parts(metrics: &Metrics, constants: &Constants) -> [f64; 3] {
+    [
+        constants.k3 * metrics.store,
+        constants.k2 * metrics.cache,
+        constants.k1 * metrics.dram(constants),
+    ]
+}

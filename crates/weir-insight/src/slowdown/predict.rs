@@ -1,8 +1,9 @@
 //! Slowdown by component, with an interval that what was held out has earned.
 
-use weir_model::insight::{Bound, Constants, HeldOut, Margin, Rejected, SlowdownModel};
+use weir_model::insight::{Bound, HeldOut, Margin, Rejected, SlowdownModel};
 
 use super::metrics::lacking;
+use super::metrics::parts;
 use super::{Metrics, Misses, Pair, Waits, nearness, rejected};
 use crate::bound::{Classification, classify};
 use crate::breakdown::Difference;
@@ -58,15 +59,6 @@ impl Prediction {
         let half = self.half_width?;
         Some([(self.total() - half).max(-1.0), self.total() + half])
     }
-}
-
-/// Store, cache and DRAM as published.
-pub(super) fn parts(metrics: &Metrics, constants: &Constants) -> [f64; 3] {
-    [
-        constants.k3 * metrics.store,
-        constants.k2 * metrics.cache,
-        constants.k1 * metrics.dram(constants),
-    ]
 }
 
 /// Predicts the slowdown of a workload from its run on local memory.

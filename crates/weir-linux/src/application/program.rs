@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use weir_model::capability::Unavailable;
 use weir_model::units::Bytes;
-use weir_model::workload::RealProgram;
+use weir_model::workload::{Application, RealProgram};
 
 use super::folder::Folder;
 use super::table::{How, entry};
-use super::{Trouble, Where, residency};
+use super::{Trouble, Where, residency, server};
 use crate::root::Root;
 use weir_loops::programs::report::{Given, Step};
 
@@ -205,6 +205,34 @@ impl Task {
             )));
         }
         Ok(ran)
+    }
+}
+
+/// Whether what a program needs is installed. Nothing of it stays.
+///
+/// # Errors
+/// It is not, with the line that installs it; or the variant is none of the application.
+pub fn ready(program: &RealProgram) -> Result<(), Trouble> {
+    if (program.application, program.variant) == (Application::Memcached, "e") {
+        return Err(Trouble::Request(
+            "memcached has no scans, of which YCSB E consists; redis-ycsb-e scans by a sorted set"
+                .into(),
+        ));
+    }
+    match entry(program.application).how {
+        How::Server(_) => server::installed(program.application).map(drop),
+        How::Kernel(_) => Ok(()),
+        How::Script(_) => Task {
+            program: RealProgram {
+                bytes: Bytes::mib(1),
+                ..program.clone()
+            },
+            trials: 1,
+            seconds: 1.0,
+            seed: 1,
+            weir: PathBuf::new(),
+        }
+        .check(),
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use weir_model::workload::Application;
 
 use super::folder::Folder;
-use super::table::{How, entry};
+use super::table::{How, Served, entry};
 use super::{Trouble, Where, version};
 use weir_loops::programs::protocol::Protocol;
 
@@ -29,52 +29,6 @@ pub struct Server {
     // Removed after the process has ended.
     _folder: Folder,
 }
-
-/// How a server is started and spoken to.
-#[derive(Debug)]
-pub struct Served {
-    named: &'static str,
-    /// How it is spoken to.
-    pub protocol: Protocol,
-    /// Its arguments, of its threads and the bytes of its data.
-    arguments: fn(threads: u32, bytes: u64) -> Vec<String>,
-    /// The option of its socket.
-    socket: &'static str,
-}
-
-/// No file of the system's service is read or written.
-pub const REDIS: Served = Served {
-    named: "redis-server",
-    protocol: Protocol::Resp,
-    arguments: |_, _| {
-        let words = [
-            "--save",
-            "",
-            "--appendonly",
-            "no",
-            "--port",
-            "0",
-            "--daemonize",
-            "no",
-        ];
-        words.map(str::to_owned).to_vec()
-    },
-    socket: "--unixsocket",
-};
-
-/// Its memory is a quarter more than the data: items have headers, and slabs classes. It refuses to run as root without a
-/// name.
-pub const MEMCACHED: Served = Served {
-    named: "memcached",
-    protocol: Protocol::Text,
-    arguments: |threads, bytes| {
-        let mib = (bytes / 4 * 5).div_ceil(1 << 20).max(64);
-        let (threads, mib) = (threads.to_string(), mib.to_string());
-        let words = ["-U", "0", "-M", "-t", &threads, "-m", &mib, "-u", "root"];
-        words.map(str::to_owned).to_vec()
-    },
-    socket: "-s",
-};
 
 /// What serves an application.
 fn served(application: Application) -> Result<&'static Served, Trouble> {

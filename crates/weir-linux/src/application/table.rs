@@ -1,14 +1,10 @@
 //! What each application needs: a line for each.
 
 use std::io;
-use std::path::PathBuf;
 
-use weir_model::units::Bytes;
-use weir_model::workload::{Application, RealProgram};
+use weir_model::workload::Application;
 
-use super::Trouble;
-use super::program::Task;
-use super::server::{self, Served};
+use weir_loops::programs::protocol::Protocol;
 use weir_loops::programs::report::{Given, Report};
 use weir_loops::programs::{columns, embedding, graph, neighbours, services, shuffle};
 
@@ -22,6 +18,52 @@ pub enum How {
     /// As a process of this command.
     Kernel(Kernel),
 }
+
+/// How a server is started and spoken to.
+#[derive(Debug)]
+pub struct Served {
+    pub(super) named: &'static str,
+    /// How it is spoken to.
+    pub protocol: Protocol,
+    /// Its arguments, of its threads and the bytes of its data.
+    pub(super) arguments: fn(threads: u32, bytes: u64) -> Vec<String>,
+    /// The option of its socket.
+    pub(super) socket: &'static str,
+}
+
+/// No file of the system's service is read or written.
+const REDIS: Served = Served {
+    named: "redis-server",
+    protocol: Protocol::Resp,
+    arguments: |_, _| {
+        let words = [
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--port",
+            "0",
+            "--daemonize",
+            "no",
+        ];
+        words.map(str::to_owned).to_vec()
+    },
+    socket: "--unixsocket",
+};
+
+/// Its memory is a quarter more than the data: items have headers, and slabs classes. It refuses to run as root without a
+/// name.
+const MEMCACHED: Served = Served {
+    named: "memcached",
+    protocol: Protocol::Text,
+    arguments: |threads, bytes| {
+        let mib = (bytes / 4 * 5).div_ceil(1 << 20).max(64);
+        let (threads, mib) = (threads.to_string(), mib.to_string());
+        let words = ["-U", "0", "-M", "-t", &threads, "-m", &mib, "-u", "root"];
+        words.map(str::to_owned).to_vec()
+    },
+    socket: "-s",
+};
 
 /// The body of one of Weir's own programs. What follows its arguments is its own.
 pub type Kernel = fn(&Given, &[String], &mut Report<'_>) -> io::Result<()>;
@@ -71,8 +113,8 @@ use How::{Kernel as Own, Script, Server};
 
 #[rustfmt::skip]
 table! {
-    Redis: Server(&server::REDIS), "apt-get install redis-server", ONE, lasts true, threads false;
-    Memcached: Server(&server::MEMCACHED), "apt-get install memcached", ONE, lasts true, threads true;
+    Redis: Server(&REDIS), "apt-get install redis-server", ONE, lasts true, threads false;
+    Memcached: Server(&MEMCACHED), "apt-get install memcached", ONE, lasts true, threads true;
     Sqlite: Script(include_str!("sqlite.py")), "apt-get install python3", (1, 2), lasts false, threads false;
     DuckDb: Script(include_str!("duckdb.py")), "apt-get install python3 python3-pip; pip install duckdb", (1, 22), lasts false, threads true;
     Postgres: Script(include_str!("postgres.py")), "apt-get install python3 postgresql", (1, 1), lasts true, threads true;
@@ -103,34 +145,6 @@ pub fn run_kernel(application: Application, arguments: &[String]) -> io::Result<
         _ => Err(io::Error::other(format!(
             "`workload kernel {application}` is run by `weir workload run`"
         ))),
-    }
-}
-
-/// Whether what a program needs is installed. Nothing of it stays.
-///
-/// # Errors
-/// It is not, with the line that installs it; or the variant is none of the application.
-pub fn ready(program: &RealProgram) -> Result<(), Trouble> {
-    if (program.application, program.variant) == (Application::Memcached, "e") {
-        return Err(Trouble::Request(
-            "memcached has no scans, of which YCSB E consists; redis-ycsb-e scans by a sorted set"
-                .into(),
-        ));
-    }
-    match entry(program.application).how {
-        How::Server(_) => server::installed(program.application).map(drop),
-        How::Kernel(_) => Ok(()),
-        How::Script(_) => Task {
-            program: RealProgram {
-                bytes: Bytes::mib(1),
-                ..program.clone()
-            },
-            trials: 1,
-            seconds: 1.0,
-            seed: 1,
-            weir: PathBuf::new(),
-        }
-        .check(),
     }
 }
 

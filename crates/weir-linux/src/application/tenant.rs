@@ -7,9 +7,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use weir_model::application_tenant::{ApplicationDone, ApplicationTenant, RunningApplication};
+use weir_model::application_tenant::{ApplicationDone, ApplicationTenant};
 use weir_model::latency::{LatencyHistogram, LatencySummary};
-use weir_model::machine::MachineError;
+use weir_model::machine::{MachineError, RunningApplication};
 use weir_model::units::Nanos;
 
 use super::program::{Line, Task};

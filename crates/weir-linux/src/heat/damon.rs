@@ -8,12 +8,12 @@ use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
 use super::maps::Resident;
+use crate::control::DAMON;
 use crate::root::Root;
 
 /// So often the kernel looks for new mappings. Until then it sees no touch of them, for which they would be taken for cold;
 /// its own interval is a minute.
 const UPDATE: Nanos = Nanos(1e9);
-pub(crate) const ADMIN: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// After so many looks in a row without a list of regions watching has failed.
 const MOST_UNLISTED: u32 = 50;
 pub(crate) const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
@@ -83,7 +83,7 @@ impl Damon {
         };
         for (number, process) in processes.iter().enumerate() {
             let put = |path: &str, value: &dyn std::fmt::Display| {
-                put(root, &format!("{ADMIN}/{number}/{path}"), value)
+                put(root, &format!("{DAMON}/{number}/{path}"), value)
             };
             let micros = |time: Nanos| (time.get() / 1e3).round() as u64;
             put("contexts/nr_contexts", &1)?;
@@ -127,7 +127,7 @@ impl Damon {
         let (mut parts, mut covered) = (0, 0);
         let mut stopped = None;
         for (number, of) in resident.iter_mut().enumerate() {
-            let folder = format!("{ADMIN}/{number}");
+            let folder = format!("{DAMON}/{number}");
             if let Err(why) = put(
                 root,
                 &format!("{folder}/state"),
@@ -181,7 +181,7 @@ impl Damon {
         }
         for number in 0..self.count {
             // A thread whose process has ended is off already, which is an error to say again.
-            let _ = root.write(&format!("{ADMIN}/{number}/state"), "off");
+            let _ = root.write(&format!("{DAMON}/{number}/state"), "off");
         }
         put(root, COUNT, 0)
     }

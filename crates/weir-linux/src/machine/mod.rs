@@ -8,6 +8,7 @@ mod counting;
 mod notes;
 mod pacer;
 mod pages;
+mod parts;
 mod processes;
 mod recorder;
 mod regulation;
@@ -20,18 +21,17 @@ mod ways;
 mod worker;
 mod worker_pool;
 
-use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use weir_model::action::{Action, Actuators, Applied};
-use weir_model::application_tenant::{ApplicationTenant, RunningApplication};
+use weir_model::application_tenant::ApplicationTenant;
 use weir_model::capability::{Capability, Feature, Unavailable};
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::events::EventLibrary;
 use weir_model::machine::{
     Goal, Identity, Machine, MachineError, MachineKind, Observation, Pacing, RunNotes,
-    TenantProgress, Testbed,
+    RunningApplication, TenantProgress, Testbed,
 };
 use weir_model::page_move::{Destination, MoveRequest};
 use weir_model::tenant::{Placement, Tenant, Work};
@@ -40,77 +40,23 @@ use weir_model::units::Nanos;
 
 use crate::application::{Running as RunningHere, Where};
 use crate::clock::{self, Clock, Moment};
-use crate::memory::{Pages, Policy, Region};
+use crate::memory::Policy;
 use crate::perf;
 use crate::prefetch::{Running, Switches};
 use crate::root::Root;
 use crate::steer::{Extent, Restored, SystemSettings, restore};
-use crate::storage::{Storage, Wish};
-use crate::topology::{self, HostView};
-use weir_loops::kernels::Isa;
+use crate::storage::Storage;
+use crate::topology;
 
 use counting::Plan;
+use parts::HostParts;
+pub use parts::Options;
 use worker_pool::WorkerPool;
 
 /// How long until the loss of a thread is noticed.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 /// How long to wait between two moves of pages.
 const MOVE_STEP: Duration = Duration::from_micros(200);
-
-/// How to measure.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Options {
-    /// The page size of working sets.
-    pub pages: Pages,
-    /// The widest vector instructions to use; `None` for the widest that the processor executes at full
-    /// width.
-    pub widest: Option<Isa>,
-    /// Length of windows and warm-ups, as a multiple of the usual: 0.25 for a quick look, 4 for a
-    /// careful one.
-    pub budget: f64,
-    /// Storage that may take requests.
-    pub storage: Option<Wish>,
-    /// The folder of the journal by which changed settings are restored; without one no setting of the whole
-    /// system is changed.
-    pub journal: Option<PathBuf>,
-    /// The same for what a run changes for its own threads: registers of their processors, resctrl groups. It is another
-    /// folder, since another process may steer this host meanwhile.
-    pub run_journal: Option<PathBuf>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            pages: Pages::default(),
-            widest: None,
-            budget: 1.0,
-            storage: None,
-            journal: None,
-            run_journal: None,
-        }
-    }
-}
-
-/// What all machines of one testbed share.
-struct HostParts {
-    root: Root,
-    options: Options,
-    view: HostView,
-    topology: Topology,
-    identity: Identity,
-    capabilities: Vec<Capability>,
-    policy: Policy,
-    /// The storage that the user named.
-    storage: Option<Storage>,
-    /// The switches of the prefetchers, or why they are not available.
-    prefetchers: Result<Switches, Unavailable>,
-    /// Counters, all of them with the reason why they have no value.
-    counters: CounterSet,
-    /// What is counted for each thread.
-    counted: Plan,
-    /// Memory of the last run, which the next one can often reuse.
-    kept: Mutex<Vec<Region>>,
-}
 
 /// This server, to be measured one run at a time.
 pub struct LinuxTestbed {

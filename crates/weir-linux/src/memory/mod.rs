@@ -26,7 +26,7 @@ pub use free_memory::{FreeMemory, free_memory, free_on_node};
 pub use moves::Mover;
 pub use objects::ProcessObject;
 pub use placed::{Number, Placed};
-pub use policy::Policy;
+pub use policy::{Policy, base_page};
 pub use program::{ProgramPages, ProgramPolicy};
 pub use trial::{KernelPolicy, PlacementCheck, Trial};
 
@@ -499,16 +499,6 @@ fn unless_stopped() -> Result<(), MachineError> {
         true => Err(MachineError::Interrupted),
         false => Ok(()),
     }
-}
-
-/// Bytes in a page of the base size.
-pub fn base_page() -> usize {
-    // SAFETY: sysconf takes no pointers and has no preconditions.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(bytes)
-        .ok()
-        .filter(|b| b.is_power_of_two())
-        .unwrap_or(4096)
 }
 
 /// Maps `length` bytes, aligned to `unit`.

@@ -21,6 +21,16 @@ const MPOL_MF_MOVE: libc::c_int = 2;
 /// Pages asked about in one call.
 const BATCH: usize = 4096;
 
+/// Bytes in a page of the base size.
+pub fn base_page() -> usize {
+    // SAFETY: sysconf takes no pointers and has no preconditions.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(bytes)
+        .ok()
+        .filter(|b| b.is_power_of_two())
+        .unwrap_or(4096)
+}
+
 /// Whether the kernel allows this program to place pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy(Result<(), Unavailable>);
@@ -29,7 +39,7 @@ impl Policy {
     /// Asks the kernel.
     pub fn probe() -> Self {
         let byte = 1u8;
-        let page = super::base_page();
+        let page = base_page();
         let aligned = (&raw const byte).map_addr(|a| a & !(page - 1)).cast_mut();
         let probed = ThreadPolicy::save()
             .map_err(|e| ("get_mempolicy", e))

@@ -7,7 +7,6 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use super::attributes::{
     Attributes, DISABLED, ENABLE_ON_EXEC, EXCLUDE_HV, EXCLUDE_KERNEL, Encoded, INHERIT,
 };
-use super::sample::{Source, WANTED};
 
 /// Closed when a program is executed (PERF_FLAG_FD_CLOEXEC).
 const CLOSE_ON_EXEC: u64 = 1 << 3;
@@ -85,27 +84,8 @@ impl Open {
         Self::with(&attributes, (pid, cpu), leader)
     }
 
-    /// Opens an event whose samples are recorded, in every mode.
-    ///
-    /// # Errors
-    /// The kernel's error.
-    pub fn sampling(source: &Source, target: Target, leader: Option<&Open>) -> io::Result<Self> {
-        let Source {
-            encoded,
-            every,
-            precise,
-            ..
-        } = *source;
-        let attributes = Attributes::sampling(encoded, every, WANTED, precise);
-        let pid_and_cpu = match target {
-            Target::ThisThread | Target::Children => (0, -1),
-            Target::Task(pid) => (i64::from(pid), -1),
-            Target::Cpu(cpu) => (-1, i64::from(cpu)),
-        };
-        Self::with(&attributes, pid_and_cpu, leader)
-    }
-
-    fn with(
+    /// Opens an event of these attributes for a process and a processor.
+    pub(super) fn with(
         attributes: &Attributes,
         (pid, cpu): (i64, i64),
         leader: Option<&Open>,

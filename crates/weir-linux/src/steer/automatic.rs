@@ -7,8 +7,8 @@
 
 use weir_model::units::Bytes;
 
-use super::group::{MOUNT, file};
-use super::scope::{Scope, groups_in};
+use super::group::{MOUNT, file, groups_in};
+use super::scope::Scope;
 use super::sensors::residency;
 use crate::root::Root;
 

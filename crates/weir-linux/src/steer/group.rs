@@ -3,8 +3,6 @@
 
 use weir_model::capability::Unavailable;
 
-use super::journalled_writes::JournalledWrites;
-use super::scope::groups_in;
 use crate::root::Root;
 use crate::topology::list;
 
@@ -45,6 +43,14 @@ pub(crate) fn file(group: &str, name: &str) -> String {
 pub(crate) fn above(group: &str) -> Option<&str> {
     let (above, _) = group.rsplit_once('/')?;
     above.starts_with(MOUNT).then_some(above)
+}
+
+/// The names of the groups directly below one.
+pub(crate) fn groups_in(root: &Root, path: &str) -> Vec<String> {
+    let names = root.list(path);
+    let names = names.known().map_or(&[][..], Vec::as_slice);
+    let is_below = |name: &&String| is_group(root, &format!("{path}/{name}"));
+    names.iter().filter(is_below).cloned().collect()
 }
 
 /// Every thread of a group and of those below it.
@@ -161,42 +167,4 @@ pub(crate) fn in_use(
             others(&path, &|text| text != *new).then_some(path)
         })
     })
-}
-
-/// Whether Weir gave a group a controller: the settings in it go with the controller.
-pub(crate) fn is_given(writes: &JournalledWrites, group: &str, controller: &str) -> bool {
-    let above = above(group).map(|above| file(above, "cgroup.subtree_control"));
-    let before = above.and_then(|path| writes.before(&path));
-    before.is_some_and(|text| !text.split_whitespace().any(|known| known == controller))
-}
-
-/// Gives a group a controller, through all groups above it.
-///
-/// # Errors
-/// The kernel refuses.
-pub(crate) fn give(
-    root: &Root,
-    writes: &mut JournalledWrites,
-    group: &str,
-    controller: &str,
-) -> Result<(), Unavailable> {
-    let mut way: Vec<&str> = Vec::new();
-    let mut at = above(group);
-    while let Some(group) = at {
-        way.push(group);
-        at = above(group);
-    }
-    for group in way.into_iter().rev() {
-        let path = file(group, "cgroup.subtree_control");
-        let text = root.text(&path);
-        let has = |text: &str| text.split_whitespace().any(|name| name == controller);
-        if text.known().is_some_and(|text| has(text)) {
-            continue;
-        }
-        if !has(&writes.set(&path, &format!("+{controller}"))?) {
-            let why = format!("{path} did not take +{controller}");
-            return Err(Unavailable::because(why));
-        }
-    }
-    Ok(())
 }

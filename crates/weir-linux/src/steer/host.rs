@@ -113,7 +113,7 @@ impl Host {
         super::group::version_2(root).map_err(HostError::Missing)?;
         let mut refusals = Refusals::default();
         let tenants = Tenant::find_all(root, &config, &mut refusals);
-        refusals.end()?;
+        refusals.end().map_err(HostError::Refused)?;
         let uncore = Uncore::open(root, library);
         let probe = match config.probe {
             Probing::Never => Err(Unavailable::because("it was not asked for")),

@@ -5,6 +5,7 @@
 //! | [`scope`] | a tenant's processes: a control group, a systemd unit, a container, a process |
 //! | [`automatic`] | automatic tenants: control groups, chosen by the nodes of their pages |
 //! | [`group`] | the control group (version 2) behind a scope |
+//! | `quota` | the content of its `cpu.max` |
 //! | `journal` | the earlier values, on disk before anything is changed |
 //! | `journalled_writes` | the only way to change anything: read, record on disk, write, read back |
 //! | `release` | restoring everything from another thread |
@@ -47,6 +48,7 @@ mod not_put_back;
 pub mod observation;
 #[cfg(test)]
 mod others_tests;
+mod quota;
 mod release;
 mod replay;
 mod restore;

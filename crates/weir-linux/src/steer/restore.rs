@@ -7,11 +7,10 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::actuators::time;
 use super::group::in_use;
 use super::journal::{ActiveChange, Changes, Folder, Task, Value};
 use super::not_put_back::{Cause, NotPutBack};
-use crate::prefetch;
+use super::quota;
 use crate::process::{leader, started};
 use crate::register::Register;
 use crate::root::{Reading, Root};
@@ -67,7 +66,7 @@ impl Outcome {
 /// Restores one change, of those that are still in force.
 pub(crate) fn put_back(root: &Root, active: &ActiveChange, in_force: &Changes) -> Outcome {
     let path = active.path();
-    let is_switch = || Register::of_path(path).is_some_and(|of| prefetch::is_switch(of.number));
+    let is_switch = || Register::of_path(path).is_some_and(Register::is_switch);
     let is_steered = OURS.iter().any(|ours| path.starts_with(ours)) || is_switch();
     if !is_steered || path.split('/').any(|part| part == "..") {
         return Outcome::not_restored(false, path, "", Cause::Foreign);
@@ -86,7 +85,7 @@ pub(crate) fn is_rounded(path: &str) -> bool {
 
 /// Whether a file contains what was written to it, or the kernel's own form of that.
 pub(crate) fn is_ours(path: &str, ours: &str, now: &str) -> bool {
-    ours == now || path.ends_with("/cpu.max") && time::is_scaled(ours, now)
+    ours == now || path.ends_with("/cpu.max") && quota::is_scaled(ours, now)
 }
 
 fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {

@@ -3,7 +3,7 @@
 use weir_model::capability::Unavailable;
 pub use weir_model::scope::Scope;
 
-use super::group::{MOUNT, is_group};
+use super::group::{MOUNT, groups_in, is_group};
 use crate::root::Root;
 
 /// The largest depth of groups, and the largest number of groups, that are searched.
@@ -113,14 +113,6 @@ fn one(found: Vec<String>, what: &str, hint: &str) -> Result<String, Unavailable
             found.join(", ")
         ))),
     }
-}
-
-/// The names of the groups directly below one.
-pub(crate) fn groups_in(root: &Root, path: &str) -> Vec<String> {
-    let names = root.list(path);
-    let names = names.known().map_or(&[][..], Vec::as_slice);
-    let is_below = |name: &&String| is_group(root, &format!("{path}/{name}"));
-    names.iter().filter(is_below).cloned().collect()
 }
 
 #[cfg(test)]

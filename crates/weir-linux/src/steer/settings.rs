@@ -174,7 +174,7 @@ mod tests {
     use weir_model::tiering::{Balancing, Heat};
     use weir_model::units::GbPerSec;
 
-    use crate::heat::damon::ADMIN;
+    use crate::control::DAMON;
 
     use super::super::fake::{Life, Machine, Paper, differences};
     use super::*;
@@ -310,7 +310,7 @@ mod tests {
         let before = machine.tree();
         let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
         let said = |number: u32, path: &str| {
-            let path = format!("{ADMIN}/{number}/{path}");
+            let path = format!("{DAMON}/{number}/{path}");
             machine.text(&path).trim().to_owned()
         };
         for (number, action, node, quota, ranges) in [
@@ -340,11 +340,11 @@ mod tests {
         assert_eq!(differences(&before, &machine.tree()), [""; 0]);
         // A process that ends stops the kernel's thread.
         let held = change(&machine, &Life::default(), &Paper::default()).unwrap();
-        machine.write(&format!("{ADMIN}/1/state"), "off");
+        machine.write(&format!("{DAMON}/1/state"), "off");
         assert_eq!(held.restore(), Ok(vec![]));
         assert_eq!(differences(&before, &machine.tree()), [""; 0]);
-        machine.write(&format!("{ADMIN}/nr_kdamonds"), "1");
-        machine.write(&format!("{ADMIN}/0/contexts/nr_contexts"), "1");
+        machine.write(&format!("{DAMON}/nr_kdamonds"), "1");
+        machine.write(&format!("{DAMON}/0/contexts/nr_contexts"), "1");
         let others = machine.tree();
         assert!(change(&machine, &Life::default(), &Paper::default()).is_none());
         assert_eq!(differences(&others, &machine.tree()), [""; 0]);
@@ -369,7 +369,7 @@ mod tests {
         let no_memory = why(&mut held, Some("cgroup:/shared"), &[0, 1]);
         assert!(no_memory.contains("echo +memory"), "{no_memory}");
         assert!(why(&mut held, None, &[0]).contains("no node but 0"));
-        std::fs::remove_file(machine.real(&format!("{ADMIN}/nr_kdamonds"))).unwrap();
+        std::fs::remove_file(machine.real(&format!("{DAMON}/nr_kdamonds"))).unwrap();
         assert!(why(&mut held, None, &[0]).contains("Linux 6.11 with CONFIG_DAMON_SYSFS"));
     }
 

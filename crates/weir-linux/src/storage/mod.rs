@@ -178,7 +178,7 @@ impl Storage {
                     Some(file) => file,
                     none => none.insert(Scratch::make(&folder.path)?),
                 };
-                file.grow(folder, wanted)?;
+                file.grow(wanted)?;
                 file.path()
             }
             Place::Device(device) => {

@@ -1,16 +1,14 @@
 //! What a path is, and whether it can take requests.
 
-use std::ffi::CString;
 use std::fs::{self, OpenOptions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use weir_model::machine::MachineError;
 use weir_model::units::Bytes;
 
-use super::scratch::Scratch;
+use super::scratch::{Scratch, space};
 use super::{Wish, missing, system};
 use crate::root::Root;
 
@@ -144,11 +142,6 @@ impl Folder {
             path,
         })
     }
-
-    /// Bytes that this user may still write.
-    pub fn free(&self) -> Result<Bytes, MachineError> {
-        Ok(space(&self.path)?.free)
-    }
 }
 
 impl Device {
@@ -187,38 +180,6 @@ fn direct(path: &Path, write: bool, more: i32) -> io::Result<()> {
     options.read(true).write(write);
     options.custom_flags(libc::O_DIRECT | more);
     options.open(path).map(drop)
-}
-
-/// Free space of a file system.
-struct Space {
-    all: Bytes,
-    free: Bytes,
-}
-
-fn space(path: &Path) -> Result<Space, MachineError> {
-    let named = || format!("room on {}", path.display());
-    let text = CString::new(path.as_os_str().as_bytes()).map_err(|e| system(named(), e))?;
-    let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
-    // SAFETY: the path ends in a zero byte, and the kernel fills the structure, for which all zeros
-    // are valid too.
-    let (result, found) = unsafe {
-        let result = libc::statvfs(text.as_ptr(), found.as_mut_ptr());
-        (result, found.assume_init())
-    };
-    if result != 0 {
-        return Err(system(named(), io::Error::last_os_error()));
-    }
-    // C longs, narrower than 64 bits on some machines.
-    #[allow(clippy::useless_conversion)]
-    let (unit, all, free) = (
-        u64::from(found.f_frsize),
-        u64::from(found.f_blocks),
-        u64::from(found.f_bavail),
-    );
-    Ok(Space {
-        all: Bytes(all.saturating_mul(unit)),
-        free: Bytes(free.saturating_mul(unit)),
-    })
 }
 
 /// The kind of a path's file system, from the kernel's list of mounts (proc(5)): `36 35 98:0 / /mnt

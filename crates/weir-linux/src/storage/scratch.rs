@@ -1,15 +1,16 @@
 //! A scratch file without a name: it disappears when the process that holds it open ends, in whatever way.
 
+use std::ffi::CString;
 use std::fs::File;
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use weir_model::machine::MachineError;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
-use super::place::Folder;
 use super::{missing, system};
 use weir_loops::kernels::Random;
 
@@ -21,6 +22,7 @@ const CHUNK: usize = 1 << 20;
 /// The file, open as long as this value lives.
 pub(super) struct Scratch {
     file: File,
+    folder: PathBuf,
     /// Bytes that were written.
     bytes: Bytes,
 }
@@ -40,6 +42,7 @@ impl Scratch {
         })?;
         Ok(Self {
             file,
+            folder: folder.to_owned(),
             bytes: Bytes(0),
         })
     }
@@ -52,12 +55,12 @@ impl Scratch {
 
     /// Makes it at least this long. Every byte is written with random data: blocks that are only reserved
     /// would be read without the device, and equal blocks may be stored once.
-    pub fn grow(&mut self, folder: &Folder, wanted: Bytes) -> Result<(), MachineError> {
+    pub fn grow(&mut self, wanted: Bytes) -> Result<(), MachineError> {
         let more = wanted.get().saturating_sub(self.bytes.get());
         if more == 0 {
             return Ok(());
         }
-        let free = folder.free()?;
+        let free = space(&self.folder)?.free;
         if free.get() < more.saturating_add(LEFT_TO_OTHERS.get()) {
             return Err(MachineError::NoMemory {
                 tier: TierName::ssd(0),
@@ -71,7 +74,7 @@ impl Scratch {
             let _ = self.file.set_len(self.bytes.get());
         }
         filled.map_err(|error| {
-            let folder = folder.path.display();
+            let folder = self.folder.display();
             let what = format!("filling a scratch file of {wanted} in {folder}");
             match error.raw_os_error() {
                 Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => system(
@@ -102,4 +105,37 @@ impl Scratch {
         }
         self.file.sync_all()
     }
+}
+
+/// Free space of a file system.
+pub(super) struct Space {
+    pub all: Bytes,
+    /// Bytes that this user may still write.
+    pub free: Bytes,
+}
+
+pub(super) fn space(path: &Path) -> Result<Space, MachineError> {
+    let named = || format!("room on {}", path.display());
+    let text = CString::new(path.as_os_str().as_bytes()).map_err(|e| system(named(), e))?;
+    let mut found = std::mem::MaybeUninit::<libc::statvfs>::zeroed();
+    // SAFETY: the path ends in a zero byte, and the kernel fills the structure, for which all zeros
+    // are valid too.
+    let (result, found) = unsafe {
+        let result = libc::statvfs(text.as_ptr(), found.as_mut_ptr());
+        (result, found.assume_init())
+    };
+    if result != 0 {
+        return Err(system(named(), io::Error::last_os_error()));
+    }
+    // C longs, narrower than 64 bits on some machines.
+    #[allow(clippy::useless_conversion)]
+    let (unit, all, free) = (
+        u64::from(found.f_frsize),
+        u64::from(found.f_blocks),
+        u64::from(found.f_bavail),
+    );
+    Ok(Space {
+        all: Bytes(all.saturating_mul(unit)),
+        free: Bytes(free.saturating_mul(unit)),
+    })
 }

@@ -1,6 +1,6 @@
 //! One counter of one line, whatever the form.
 
-use super::{CounterFileError, csv, json, number, text};
+use super::number;
 use crate::counters::RunningShare;
 
 /// The event of a line.
@@ -43,83 +43,6 @@ pub(super) struct Lines {
     pub watchdog: bool,
     /// Lines without counters.
     pub others: Vec<u32>,
-}
-
-/// Characters that `-x` is given, the usual ones first.
-const SEPARATORS: [char; 5] = [',', ';', '\t', '|', ':'];
-
-impl Lines {
-    /// Reads a file in the form that fits most of its lines.
-    pub fn read(file: &str, content: &str) -> Result<Self, CounterFileError> {
-        let mut lines = Self::default();
-        let rest: Vec<(u32, &str)> = (1..)
-            .zip(content.lines())
-            .filter(|(_, line)| !lines.header(line))
-            .collect();
-        if rest
-            .iter()
-            .any(|(_, line)| line.trim_start().starts_with('{'))
-        {
-            json::read(file, &rest, &mut lines)?;
-        } else {
-            let fitting = |separator: char| {
-                let fits = |(n, line): &(u32, &str)| csv::read(*n, line, separator).is_some();
-                rest.iter().take(200).filter(|line| fits(line)).count()
-            };
-            let scores = SEPARATORS.map(|separator| (fitting(separator), separator));
-            let best = scores
-                .into_iter()
-                .reduce(|best, next| match next.0 > best.0 {
-                    true => next,
-                    false => best,
-                });
-            let separator = best.filter(|(score, _)| *score > 0).map(|(_, s)| s);
-            for (n, line) in rest {
-                let read = match separator {
-                    Some(separator) => csv::read(n, line, separator),
-                    None => text::read(n, line),
-                };
-                match read {
-                    Some(line) => lines.lines.push(line),
-                    None => lines.others.push(n),
-                }
-            }
-        }
-        if lines.lines.is_empty() {
-            return Err(CounterFileError::file(
-                file,
-                "no line has a counter of `perf stat` (text, `-x,` or `-j`), and it is no document of Weir's",
-            ));
-        }
-        Ok(lines)
-    }
-
-    /// Takes a line which is not a counter but has information; returns whether it was one.
-    fn header(&mut self, line: &str) -> bool {
-        let line = line.trim();
-        if let Some(comment) = line.strip_prefix('#') {
-            let mut words = comment.split_ascii_whitespace();
-            if (words.next(), words.next()) == (Some("weir"), Some("cpu")) {
-                self.cpu = words.next().map(str::to_owned);
-            }
-            return true;
-        }
-        if let Some(elapsed) = line.split("seconds time elapsed").next()
-            && elapsed.len() < line.len()
-        {
-            let seconds = elapsed.split_ascii_whitespace().next();
-            self.elapsed = seconds.and_then(number::decimal).map(|s| s * 1e9);
-            return true;
-        }
-        if line.contains("NMI watchdog") || line.contains("nmi_watchdog") {
-            self.watchdog = true;
-            return true;
-        }
-        line.is_empty()
-            || line.starts_with("Performance counter stats for")
-            || line.ends_with("seconds user")
-            || line.ends_with("seconds sys")
-    }
 }
 
 /// `<not counted>` and `<not supported>`; a share below 1 means that the event waited for

@@ -6,6 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::counters::Counter::{self, *};
+use crate::counters::RunningShare;
+use crate::units::Nanos;
 
 static LIBRARY: LazyLock<EventLibrary> = LazyLock::new(EventLibrary::builtin);
 

@@ -1,58 +1,19 @@
 //! From a file and the defaults below it to a [`Host`], a [`Device`] or a [`StorageDevice`].
 
 use std::collections::BTreeMap;
-use std::ops::Range;
 
 use super::check;
-use super::key::{FileKind, Group, Need};
-use super::scalar::{Parameter, Scalar};
-use super::source_file::SourceFile;
+use super::definition::Definition;
+use super::group::Group;
+use super::key::{FileKind, Need};
+use super::scalar::Parameter;
+use super::source_file::{SourceFile, Values};
 use super::{
     ControllerKind, Device, Host, Media, Medium, Provenance, ReadLimit, Sourced, StorageDevice,
 };
 use crate::diagnostic::{Collector, quote};
 use crate::toml::known;
 use crate::units::GbPerSec;
-
-/// What a platform file describes, complete with its defaults.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Definition {
-    /// A server.
-    Host(Box<Host>),
-    /// A CXL device.
-    Device(Box<Device>),
-    /// A storage device.
-    Storage(Box<StorageDevice>),
-}
-
-impl Definition {
-    /// The name in expressions.
-    pub fn name(&self) -> &str {
-        match self {
-            Definition::Host(host) => &host.name,
-            Definition::Device(device) => &device.name,
-            Definition::Storage(device) => &device.name,
-        }
-    }
-
-    /// One line for lists.
-    pub fn summary(&self) -> &str {
-        match self {
-            Definition::Host(host) => &host.summary,
-            Definition::Device(device) => &device.summary,
-            Definition::Storage(device) => &device.summary,
-        }
-    }
-
-    /// The value of `kind` in its file.
-    pub fn kind(&self) -> FileKind {
-        match self {
-            Definition::Host(_) => FileKind::Host,
-            Definition::Device(_) => FileKind::Device,
-            Definition::Storage(_) => FileKind::Storage,
-        }
-    }
-}
 
 /// What files leave out.
 #[derive(Debug, Clone, Default)]
@@ -67,46 +28,7 @@ pub(crate) struct Defaults {
     pub device: Option<SourceFile>,
 }
 
-/// The values of a file with the defaults below it; the first one that has a key gives it.
-pub(crate) struct Values<'f> {
-    layers: Vec<&'f SourceFile>,
-    file: &'f SourceFile,
-    /// Values that are calculated from others.
-    derived: BTreeMap<&'static str, Sourced<Scalar>>,
-}
-
-impl<'f> Values<'f> {
-    pub(crate) fn file(&self) -> &'f SourceFile {
-        self.file
-    }
-
-    pub(crate) fn get<T: Parameter>(&self, path: &str) -> Option<Sourced<T>> {
-        let in_files = || self.layers.iter().find_map(|l| l.entries.get(path));
-        let sourced = match self.derived.get(path) {
-            Some(derived) => derived,
-            None => &in_files()?.sourced,
-        };
-        Some(Sourced {
-            value: T::from_scalar(&sourced.value)?,
-            provenance: sourced.provenance.clone(),
-        })
-    }
-
-    fn derive(&mut self, path: &'static str, value: Scalar, provenance: Provenance) {
-        self.derived.insert(path, Sourced { value, provenance });
-    }
-
-    /// Where the file itself gives this key; else where its `kind` is.
-    pub(crate) fn span(&self, path: &str) -> Range<usize> {
-        let entry = self.file.entries.get(path);
-        entry.map_or_else(|| self.file.head.clone(), |entry| entry.span.clone())
-    }
-
-    /// Whether the file itself gives this key, readable or not.
-    pub(crate) fn is_given(&self, path: &str) -> bool {
-        self.file.entries.contains_key(path) || self.file.unreadable.contains(&path)
-    }
-
+impl Values<'_> {
     /// Peak non-temporal stores that are not given: they reach 55 to 78 % of a DDR channel's peak on the
     /// servers that publish them (MEMO §4.3.1 prints 55 %), and never more than reads.
     fn derive_nt_write(&mut self) -> Option<()> {

@@ -1,7 +1,7 @@
 //! A medium behind the DRAM of a CXL device, which then is a cache of the medium's pages.
 
 use super::scalar::{Parameter, Scalar};
-use super::{Provenance, keys};
+use super::{Medium, Provenance, Replacement, WritePolicy, keys};
 use crate::units::{Bytes, GbPerSec, Nanos};
 
 keys! {
@@ -59,38 +59,6 @@ keys! {
         collect_at: defaulted f64 = "backing.collect_at", "0.02", 0.0 to 0.5;
         /// Share that are free when it ends.
         collect_to: defaulted f64 = "backing.collect_to", "0.04", 0.0 to 0.6;
-    }
-}
-
-crate::named! {
-    /// A medium slower than DRAM.
-    pub enum Medium {
-        /// Samsung's flash of one bit a cell with short bit lines.
-        ZNand = "z-nand",
-        /// Flash of three bits a cell.
-        Tlc = "tlc",
-        /// Intel's Optane (3D XPoint), which is written in place.
-        Optane = "optane",
-    }
-}
-
-crate::named! {
-    /// Which page of a set leaves a cache.
-    pub enum Replacement {
-        /// The least recently used one.
-        Lru = "lru",
-        /// Any.
-        Random = "random",
-    }
-}
-
-crate::named! {
-    /// When a written page goes to the medium.
-    pub enum WritePolicy {
-        /// When it leaves the cache.
-        Back = "back",
-        /// As soon as it is written.
-        Through = "through",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Checks across keys: values that contradict each other or physics.
 
-use super::assemble::Values;
+use super::source_file::Values;
 use super::{Device, Host, ReadLimit, STORAGE_BLOCK, StorageDevice};
 use crate::diagnostic::Collector;
 use crate::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};

@@ -1,7 +1,7 @@
 //! Expressions that put a machine together: `emr2s+2xcxl-a+cxl-b@remote`.
 
-use super::assemble::Definition;
-use super::library::Library;
+use super::definition::Definition;
+use super::library::{Library, split_count};
 use super::{Attached, Device, Host, Place, Platform, Ports, StorageDevice};
 use crate::diagnostic::{closest, did_you_mean, quote};
 
@@ -165,13 +165,6 @@ pub enum ComposeError {
         /// The host.
         host: String,
     },
-}
-
-/// `2xcxl-a` into 2 and `cxl-a`; `None` without a count.
-pub(super) fn split_count(term: &str) -> Option<(&str, &str)> {
-    let (count, name) = term.split_once('x')?;
-    let is_count = !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit());
-    is_count.then_some((count, name))
 }
 
 impl Library {

@@ -1,6 +1,6 @@
 //! A CXL memory device: link, controller, media.
 
-use super::{Backing, MeasuredLog, Media, keys};
+use super::{Backing, ControllerKind, MeasuredLog, Media, ReadLimit, keys};
 use crate::units::{Bytes, GbPerSec, GigaTransfers, Nanos};
 
 keys! {
@@ -107,28 +107,6 @@ keys! {
         mean: defaulted Nanos = "tail.mean", "150 ns", 1 to 1000000;
         /// Share of that delay whose length is exponential; the rest is the same each time.
         spread: defaulted f64 = "tail.spread", "1", 0.0 to 1.0;
-    }
-}
-
-crate::named! {
-    /// How a controller is built.
-    pub enum ControllerKind {
-        /// A product: deep queues, reorders for open rows.
-        Asic = "asic",
-        /// A prototype in programmable logic: looks over fewer requests for an open row.
-        Fpga = "fpga",
-    }
-}
-
-crate::named! {
-    /// What limits a device's reads, and so which parameter its measured peak sets.
-    pub enum ReadLimit {
-        /// Slots of the link.
-        Link = "link",
-        /// Lines through the controller.
-        Controller = "controller",
-        /// The DRAM itself: the peak sets nothing.
-        Media = "media",
     }
 }
 

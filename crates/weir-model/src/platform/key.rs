@@ -1,15 +1,6 @@
-//! The declaration of a key of a platform file, and the kinds of file.
-//!
-//! A key is declared once, by [`keys!`]: its field, type, path, example, bounds and meaning, and the machines
-//! for which it matters. Reading, checks, parameter rows, digests and `docs/platforms.md` all use that
-//! declaration.
+//! A key of a platform file, and the kinds of file.
 
-use std::sync::LazyLock;
-
-use super::assemble::Values;
-use super::parameters::Rows;
 use super::scalar::{Kind, Scalar};
-use super::{Device, Host, StorageDevice};
 use crate::diagnostic::quote;
 use crate::toml::{Field, known};
 
@@ -128,101 +119,6 @@ impl Key {
     }
 }
 
-/// A group of keys as a struct.
-pub(crate) trait Group: Sized {
-    /// Adds its keys, in the order of the reference.
-    fn add_keys(keys: &mut Vec<Key>);
-    /// Takes it from a file and its defaults; `None` where a key that it needs is not there.
-    fn take(values: &Values<'_>) -> Option<Self>;
-    /// Adds a row for each key that has a value.
-    fn add_rows(&self, rows: &mut Rows);
-}
-
-/// Declares groups of keys as structs.
-///
-/// A field is `name: FORM TYPE = "path", "example", LOW to HIGH, when WHEN;` where FORM is `required`,
-/// `defaulted`, `derived`, `optional` (an `Option`), or `paired` (of a group that may be absent). `group` is a
-/// struct of further keys, `maybe` one that may be absent, `header` something that is not a key.
-macro_rules! keys {
-    (@type header $type:ty) => { $type };
-    (@type group $type:ty) => { $type };
-    (@type maybe $type:ty) => { Option<$type> };
-    (@type optional $type:ty) => { Option<$crate::platform::Sourced<$type>> };
-    (@type $form:ident $type:ty) => { $crate::platform::Sourced<$type> };
-
-    (@need required) => { $crate::platform::Need::Required };
-    (@need defaulted) => { $crate::platform::Need::Defaulted };
-    (@need derived) => { $crate::platform::Need::Derived };
-    (@need $form:ident) => { $crate::platform::Need::Optional };
-
-    (@when) => { $crate::platform::When::Always };
-    (@when $when:ident) => { $crate::platform::When::$when };
-
-    (@bounds) => { None };
-    (@bounds $low:literal $high:literal) => { Some(($low as f64, $high as f64)) };
-
-    (@keys $keys:ident [$doc:expr] header $type:ty) => {};
-    (@keys $keys:ident [$doc:expr] group $type:ty) => { <$type as $crate::platform::Group>::add_keys($keys) };
-    (@keys $keys:ident [$doc:expr] maybe $type:ty) => { <$type as $crate::platform::Group>::add_keys($keys) };
-    (@keys $keys:ident [$doc:expr] $form:ident $type:ty = $path:literal, $example:literal [$($bounds:tt)*] [$($when:tt)*]) => {
-        $keys.push($crate::platform::Key {
-            path: $path,
-            kind: <$type as $crate::platform::Parameter>::KIND,
-            bounds: $crate::platform::keys!(@bounds $($bounds)*),
-            need: $crate::platform::keys!(@need $form),
-            when: $crate::platform::keys!(@when $($when)*),
-            example: $example,
-            meaning: $doc.trim_ascii_start(),
-        })
-    };
-
-    (@take $values:ident $field:ident header) => { $values.file().$field.clone() };
-    (@take $values:ident $field:ident group) => { $crate::platform::Group::take($values)? };
-    (@take $values:ident $field:ident maybe) => { $crate::platform::Group::take($values) };
-    (@take $values:ident $field:ident optional $path:literal) => { $values.get($path) };
-    (@take $values:ident $field:ident $form:ident $path:literal) => { $values.get($path)? };
-
-    (@rows $rows:ident $value:expr, header) => {};
-    (@rows $rows:ident $value:expr, group) => { $crate::platform::Group::add_rows($value, $rows) };
-    (@rows $rows:ident $value:expr, maybe) => {
-        if let Some(group) = $value { $crate::platform::Group::add_rows(group, $rows) }
-    };
-    (@rows $rows:ident $value:expr, optional $key:expr) => {
-        if let Some(value) = $value { $rows.add($key, value) }
-    };
-    (@rows $rows:ident $value:expr, $form:ident $key:expr) => { $rows.add($key, $value) };
-
-    ($($(#[doc = $about:literal])+ $name:ident {
-        $($(#[doc = $doc:literal])+ $field:ident: $form:ident $type:ty
-            $(= $path:literal, $example:literal $(, $low:literal to $high:literal)? $(, when $when:ident)?)?;)+
-    })+) => {$(
-        $(#[doc = $about])+
-        #[derive(Debug, Clone, PartialEq)]
-        pub struct $name {
-            $($(#[doc = $doc])+ pub $field: $crate::platform::keys!(@type $form $type),)+
-        }
-
-        impl $crate::platform::Group for $name {
-            fn add_keys(keys: &mut Vec<$crate::platform::Key>) {
-                $($crate::platform::keys!(@keys keys [concat!($($doc),+)] $form $type
-                    $(= $path, $example [$($low $high)?] [$($when)?])?);)+
-            }
-
-            fn take(values: &$crate::platform::Values<'_>) -> Option<Self> {
-                Some(Self {
-                    $($field: $crate::platform::keys!(@take values $field $form $($path)?),)+
-                })
-            }
-
-            fn add_rows(&self, rows: &mut $crate::platform::Rows) {
-                $($crate::platform::keys!(@rows rows &self.$field, $form $($path)?);)+
-            }
-        }
-    )+};
-}
-
-pub(crate) use keys;
-
 crate::named! {
     /// What a file describes.
     pub enum FileKind {
@@ -239,16 +135,6 @@ crate::named! {
     }
 }
 
-fn keys_of<G: Group>() -> Vec<Key> {
-    let mut keys = Vec::new();
-    G::add_keys(&mut keys);
-    keys
-}
-
-static HOST_KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<Host>);
-static DEVICE_KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<Device>);
-static STORAGE_KEYS: LazyLock<Vec<Key>> = LazyLock::new(keys_of::<StorageDevice>);
-
 impl FileKind {
     /// In words.
     pub const fn describe(self) -> &'static str {
@@ -259,25 +145,5 @@ impl FileKind {
             FileKind::HostDefaults => "the defaults of hosts",
             FileKind::DeviceDefaults => "the defaults of CXL devices",
         }
-    }
-
-    /// Its keys, in the order of the reference.
-    pub fn keys(self) -> &'static [Key] {
-        match self {
-            FileKind::Host | FileKind::HostDefaults => &HOST_KEYS,
-            FileKind::Device | FileKind::DeviceDefaults => &DEVICE_KEYS,
-            FileKind::Storage => &STORAGE_KEYS,
-        }
-    }
-
-    /// The key of this path.
-    pub(crate) fn key(self, path: &str) -> Option<&'static Key> {
-        self.keys().iter().find(|key| key.path == path)
-    }
-
-    /// The sections that its keys form.
-    pub(crate) fn sections(self) -> impl Iterator<Item = &'static str> {
-        let section = |key: &'static Key| Some(key.path.rsplit_once('.')?.0);
-        self.keys().iter().filter_map(section)
     }
 }

@@ -4,9 +4,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::sync::LazyLock;
 
-use super::assemble::{Defaults, Definition, assemble};
+use super::assemble::{Defaults, assemble};
+use super::definition::Definition;
 use super::key::FileKind;
-use super::source_file::{KINDS, SourceFile};
+use super::read::KINDS;
+use super::source_file::SourceFile;
 use crate::diagnostic::Mistakes;
 use crate::embedded::PLATFORMS;
 use crate::toml::{self, Table};
@@ -152,11 +154,18 @@ fn unusable_name(name: &str) -> Option<&'static str> {
         Some("only a-z, 0-9, `-`, `_` and `.` are possible in an expression")
     } else if name == "none" || name == "host" {
         Some("`none` and `host` mean something else in an expression")
-    } else if super::compose::split_count(name).is_some() {
+    } else if split_count(name).is_some() {
         Some("a number and `x` at its start would read as a count")
     } else {
         None
     }
+}
+
+/// `2xcxl-a` into 2 and `cxl-a`; `None` without a count.
+pub(super) fn split_count(term: &str) -> Option<(&str, &str)> {
+    let (count, name) = term.split_once('x')?;
+    let is_count = !count.is_empty() && count.bytes().all(|b| b.is_ascii_digit());
+    is_count.then_some((count, name))
 }
 
 fn builtin_defaults() -> Defaults {

@@ -9,14 +9,17 @@ mod assemble;
 mod backing;
 mod check;
 mod compose;
+mod definition;
 mod device;
 mod draft;
+mod group;
 mod host;
 mod key;
 mod library;
 mod limits;
 mod media;
 mod parameters;
+mod read;
 mod reference;
 mod scalar;
 mod source_file;
@@ -24,31 +27,32 @@ mod sourced;
 mod ssd;
 mod topology;
 mod vary;
+mod words;
 
 pub use crate::diagnostic::{Diagnostic, Mistakes};
-pub use assemble::Definition;
-pub(crate) use assemble::Values;
-pub use backing::{Backing, Medium, Replacement, WritePolicy};
+pub use backing::Backing;
 pub use compose::ComposeError;
-pub use device::{Controller, ControllerKind, Device, DeviceMeasured, Link, ReadLimit, Tail};
+pub use definition::Definition;
+pub use device::{Controller, Device, DeviceMeasured, Link, Tail};
 pub use draft::{Draft, steps};
+pub use group::ParameterRow;
+pub(crate) use group::{Group, Rows, keys};
 pub use host::{
     Accelerator, BandwidthAllocation, Complexes, Core, DeviceIo, Dram, DramMeasured, Host, L1Cache,
     L2Cache, LastLevelCache, NarrowRemote, Prefetch, RemoteSocket, Switch, Tlb, Uncore,
 };
 pub use key::{FileKind, Key, Need, When};
-pub(crate) use key::{Group, keys};
 pub use library::Library;
 pub use library::name_of_file;
 pub use media::{Media, MediaTiming};
-pub use parameters::ParameterRow;
-pub(crate) use parameters::Rows;
 pub use reference::ReferenceRow;
 pub use scalar::Kind;
 pub(crate) use scalar::{Parameter, Scalar};
+pub(crate) use source_file::Values;
 pub use sourced::{Provenance, Sourced};
 pub use ssd::{STORAGE_BLOCK, StorageDevice, StorageMeasured};
 pub use vary::VaryError;
+pub use words::{ControllerKind, Medium, ReadLimit, Replacement, WritePolicy};
 
 /// The curves of a log in `published/measured` that were taken on a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]

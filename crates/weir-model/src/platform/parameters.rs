@@ -1,90 +1,28 @@
 //! Every parameter of a platform as a row: for people, and hashed into the digest.
 
-use schemars::JsonSchema;
-use serde::Serialize;
-
-use super::key::{FileKind, Group, When};
-use super::scalar::{Parameter, Scalar};
-use super::{
-    Attached, Definition, Device, Host, Place, Platform, Ports, Provenance, Sourced, StorageDevice,
-};
-
-/// One parameter with its value and where that comes from.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct ParameterRow {
-    /// The tier or part it belongs to: the host's name, or `cxl0: cxl-a`.
-    pub part: String,
-    /// The dotted key, as in the file.
-    pub key: String,
-    /// The value with its unit.
-    pub value: String,
-    /// What the key means.
-    pub meaning: String,
-    /// Where the value comes from.
-    pub provenance: Provenance,
-    /// The machines for which the value matters.
-    #[serde(skip)]
-    when: When,
-    /// The bare value, for the digest.
-    #[serde(skip)]
-    scalar: Scalar,
-}
-
-impl ParameterRow {
-    /// Whether the value has no public source.
-    pub fn is_assumed(&self) -> bool {
-        matches!(self.provenance, Provenance::Assumed { .. })
-    }
-}
-
-/// Collects the rows of one part.
-pub(crate) struct Rows {
-    kind: FileKind,
-    part: String,
-    rows: Vec<ParameterRow>,
-}
-
-impl Rows {
-    fn of(kind: FileKind, part: String, group: &impl Group) -> Vec<ParameterRow> {
-        let rows = Vec::new();
-        let mut rows = Self { kind, part, rows };
-        group.add_rows(&mut rows);
-        rows.rows
-    }
-
-    pub(crate) fn add<T: Parameter>(&mut self, path: &str, sourced: &Sourced<T>) {
-        let key = self.kind.key(path);
-        let scalar = sourced.value.to_scalar();
-        self.rows.push(ParameterRow {
-            part: self.part.clone(),
-            key: path.to_string(),
-            value: T::KIND.show(&scalar),
-            meaning: key.map_or("", |key| key.meaning).into(),
-            provenance: sourced.provenance.clone(),
-            when: key.map_or(When::Always, |key| key.when),
-            scalar,
-        });
-    }
-}
+use super::group::{ParameterRow, Rows};
+use super::key::{FileKind, When};
+use super::scalar::Scalar;
+use super::{Attached, Definition, Device, Host, Place, Platform, Ports, StorageDevice};
 
 impl Host {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        Rows::of(FileKind::Host, self.name.clone(), self)
+        Rows::of(FileKind::Host.keys(), self.name.clone(), self)
     }
 }
 
 impl Device {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        Rows::of(FileKind::Device, self.name.clone(), self)
+        Rows::of(FileKind::Device.keys(), self.name.clone(), self)
     }
 }
 
 impl StorageDevice {
     /// Its parameters in the order of the reference.
     pub fn parameters(&self) -> Vec<ParameterRow> {
-        Rows::of(FileKind::Storage, self.name.clone(), self)
+        Rows::of(FileKind::Storage.keys(), self.name.clone(), self)
     }
 }
 
@@ -107,7 +45,7 @@ impl Attached {
 
     fn parameters_of(&self, part: String) -> Vec<ParameterRow> {
         let is_measured = self.device.measured.remote_idle.is_some();
-        let mut rows = Rows::of(FileKind::Device, part, &self.device);
+        let mut rows = Rows::of(FileKind::Device.keys(), part, &self.device);
         rows.retain(|row| match row.when {
             When::Interleaved => self.ways > 1,
             When::Remote => self.is_remote(),
@@ -157,7 +95,7 @@ impl Platform {
         }
         for (n, device) in self.storage.iter().enumerate() {
             let part = format!("ssd{n}: {}", device.name);
-            rows.extend(Rows::of(FileKind::Storage, part, device));
+            rows.extend(Rows::of(FileKind::Storage.keys(), part, device));
         }
         rows
     }

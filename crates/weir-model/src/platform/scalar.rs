@@ -4,7 +4,8 @@ use std::str::FromStr;
 
 use toml_edit::Value;
 
-use super::{ControllerKind, Media, Medium, ReadLimit, Replacement, WritePolicy};
+use super::media::Media;
+use super::words::{ControllerKind, Medium, ReadLimit, Replacement, WritePolicy};
 use crate::diagnostic::quote;
 use crate::units::{Bytes, Cycles, GbPerSec, GigaTransfers, Gigahertz, Nanos, ParseQuantityError};
 

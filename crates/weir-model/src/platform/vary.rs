@@ -2,7 +2,7 @@
 
 use super::Library;
 use super::assemble::assemble;
-use super::compose::split_count;
+use super::library::split_count;
 use crate::diagnostic::{Mistakes, quote};
 use crate::toml;
 

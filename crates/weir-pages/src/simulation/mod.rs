@@ -273,8 +273,10 @@ impl<'a> Simulation<'a> {
         let mix = self.mix();
         let demand = Demand {
             thread_ns: threads * interval_ns - owed.min(most),
-            compute_ns: (self.workload)
-                .compute_ns(self.host, self.pages.now as f64 * self.options.interval_s),
+            compute_ns: (self.workload).compute_ns(
+                &self.host.fast,
+                self.pages.now as f64 * self.options.interval_s,
+            ),
             interval_ns,
             split: mix.split,
             copied_from: self.work.copied_from,

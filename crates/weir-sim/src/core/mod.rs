@@ -16,8 +16,6 @@ pub use private::{Private, Tagged};
 pub use program::{Entry, Program};
 pub use requests::{Requests, Task, Work};
 pub use service::{Next, Service};
-pub use thread::{
-    Burst, Limits, LineSharing, Progress, Style, Thread, crossings, is_held_back, paced,
-};
+pub use thread::{Burst, LineSharing, Progress, Style, Thread, crossings, is_held_back, paced};
 pub use walk::{Cursor, Region, Walk};
-pub use window::Window;
+pub use window::{Limits, Window};

@@ -10,9 +10,8 @@
 //! The program reaches its entries one after another, a pause apart; prefetchers run ahead of it. Lines that
 //! they bring early wait for it.
 
-use super::thread::Limits;
 use super::walk::{Cursor, Walk};
-use super::window::Window;
+use super::window::{Limits, Window};
 use crate::clock::Ps;
 use crate::line::Place;
 

@@ -10,34 +10,9 @@ use super::private::Private;
 use super::program::{Entry, Program};
 use super::requests::Requests;
 use super::walk::{Cursor, Walk};
-use super::window::Window;
+use super::window::{Limits, Window};
 use crate::clock::{Ps, nanos};
 use crate::line::{Kind, Place};
-
-/// The limits of a thread's outstanding accesses, from its core's resources, its instruction and the
-/// prefetchers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
-    /// Requests that hold a buffer of the core (line-fill buffers, or super-queue entries once the
-    /// L2 prefetcher runs ahead).
-    pub outstanding: u32,
-    /// Accesses between the oldest unfinished one and the newest.
-    pub window: u64,
-    /// Unfinished accesses that demand alone reaches; further ones are prefetched.
-    pub demand: u64,
-    /// Lines that the prefetchers run ahead of demand.
-    pub ahead: u64,
-    /// The same while many requests wait for the tier.
-    pub ahead_busy: u64,
-    /// The part of those that the L1 prefetchers request.
-    pub l1_ahead: u64,
-    /// Accesses in a run before a prefetcher follows it.
-    pub training: u64,
-    /// Posted stores that the store buffer holds.
-    pub stores: u64,
-    /// Least time between two requests of the instruction.
-    pub gap: Ps,
-}
 
 /// The results of a thread.
 #[derive(Debug, Clone, Default)]

@@ -3,9 +3,10 @@
 
 use weir_model::access::Op;
 
-use super::{BATCH, Engine, crossings, find, hit_gap, is_held_back, paced};
+use super::Engine;
+use super::stream::{BATCH, find, hit_gap};
 use crate::clock::Ps;
-use crate::core::{Entry, Private};
+use crate::core::{Entry, Private, crossings, is_held_back, paced};
 use crate::line::{Kind, Place};
 use crate::uncore::Sender;
 

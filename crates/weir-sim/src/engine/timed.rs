@@ -2,7 +2,8 @@
 
 use weir_model::access::{Op, Pattern};
 
-use super::{BATCH, Engine, find};
+use super::Engine;
+use super::stream::{BATCH, find};
 use crate::clock::Ps;
 use crate::core::Thread;
 use crate::line::{Kind, Level, Place};

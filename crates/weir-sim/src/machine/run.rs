@@ -10,7 +10,7 @@ use weir_model::stop;
 use weir_model::tenant::{Stream, Tenant, Work};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
-use super::testbed::Model;
+use super::model::Model;
 use crate::clock::{nanos, ps};
 use crate::core::Use;
 use crate::engine::{Chance, Engine};

@@ -2,6 +2,19 @@
 
 use std::collections::VecDeque;
 
+use crate::clock::Ps;
+
+/// Names the request for which a tier works, for its caller.
+pub type Ticket = u32;
+
+/// A request that waits for a credit.
+pub struct Waiting {
+    pub ticket: Ticket,
+    pub line: u64,
+    /// When it came to the link.
+    pub at: Ps,
+}
+
 /// Credits of one class, and the requests of each host that wait for one, in order.
 pub struct Credits<T> {
     free: u32,

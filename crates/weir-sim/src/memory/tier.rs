@@ -1,112 +1,24 @@
 //! A tier: the path from the home agent to a set of channels and back.
 
 mod cached;
+mod config;
 mod device;
+mod writes;
 
 use std::collections::VecDeque;
 
 pub use self::cached::Resumed;
+pub use self::config::{DeviceConfig, NEVER, Sharing, TailConfig, TierConfig};
 use self::device::Device;
-use super::backing::{BackingConfig, MediaCounts, Waiter};
-use super::channel::{Channel, ChannelConfig, ChannelCounts, Interleave};
-use super::far::{FarGaps, FarLimit};
+use super::backing::MediaCounts;
+use super::channel::{Channel, ChannelCounts, Interleave};
+use super::credits::{Ticket, Waiting};
+use super::far::FarLimit;
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
 use crate::divide::Divisor;
 use crate::rng;
-
-/// Later than any time of a run.
-pub const NEVER: Ps = Ps::MAX;
-
-/// Constants of a tier.
-#[derive(Debug, Clone)]
-pub struct TierConfig {
-    /// Fixed time from the home agent to the first queue of the tier.
-    pub way_out: Ps,
-    /// Fixed time back.
-    pub way_back: Ps,
-    /// The socket link, for tiers of another socket.
-    pub socket_link: Option<LinkConfig>,
-    /// Share of the lines read for ownership that the other socket writes again, for its memory directory;
-    /// zero for tiers of this socket.
-    pub directory_write: f64,
-    /// The limit for lines of the other socket.
-    pub far: FarGaps,
-    /// The upstream link of the CXL switch, for devices behind a switch.
-    pub upstream: Option<LinkConfig>,
-    /// The CXL link and controller, for CXL tiers.
-    pub device: Option<DeviceConfig>,
-    /// Devices over which lines are interleaved; 1 for other tiers.
-    pub ways: u32,
-    /// Consecutive lines that one device holds.
-    pub stripe: u64,
-    /// How hosts share it; `None` if it is one host's.
-    pub sharing: Option<Sharing>,
-    /// When its devices disappear; [`NEVER`] as a rule.
-    pub fails_at: Ps,
-    /// Channels, all equal; for several devices, those of one device.
-    pub channels: u32,
-    /// Constants of one channel.
-    pub channel: ChannelConfig,
-}
-
-/// How hosts share the devices of a tier. Everything behind their ports is common to all: credits, the controller,
-/// buffers, DRAM. Before them every host has its own links, and of their lines a range.
-#[derive(Debug, Clone, Copy)]
-pub struct Sharing {
-    /// Hosts.
-    pub hosts: u32,
-    /// Whether a device has a port for each host.
-    pub is_multi_headed: bool,
-    /// Lines of a host's range.
-    pub range: u64,
-}
-
-/// Constants of a CXL device.
-#[derive(Debug, Clone)]
-pub struct DeviceConfig {
-    /// The link.
-    pub link: LinkConfig,
-    /// Fixed time through the controller, each way.
-    pub pass: Ps,
-    /// Least time between lines that the controller passes in one direction; zero if it is no limit.
-    pub gap: Ps,
-    /// The same of both directions together.
-    pub total_gap: Ps,
-    /// Reads that it takes before it has answered, and the same of written lines: in CXL.mem the two have
-    /// credits of their own (M2S Req and RwD).
-    pub queue: u32,
-    /// Lines of its write buffer.
-    pub write_buffer: u32,
-    /// Rare long reads.
-    pub tail: Option<TailConfig>,
-    /// The medium of which its DRAM is a cache, if it is one.
-    pub backing: Option<BackingConfig>,
-}
-
-/// A rare delay.
-#[derive(Debug, Clone, Copy)]
-pub struct TailConfig {
-    /// Share of reads.
-    pub share: f64,
-    /// Mean of the delay.
-    pub mean: Ps,
-    /// Share of it that is exponential.
-    pub spread: f64,
-}
-
-impl TailConfig {
-    /// The delay of the `n`th read.
-    #[inline]
-    fn delay(&self, seed: u64, n: u64) -> Ps {
-        if rng::unit(seed, n) >= self.share {
-            return 0;
-        }
-        let length = -(1.0 - rng::unit(seed ^ 1, n)).ln();
-        ((1.0 + self.spread * (length - 1.0)) * self.mean as f64) as Ps
-    }
-}
 
 /// Counts of a tier.
 #[derive(Debug, Clone, Copy, Default)]
@@ -126,9 +38,6 @@ pub struct TierCounts {
     /// Lines that devices read, and that were written to them, for all hosts.
     pub served: [u64; 2],
 }
-
-/// Names the request for which a tier works, for its caller.
-pub type Ticket = u32;
 
 /// What becomes of a written line that leaves the home agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -187,14 +96,6 @@ impl Shared {
             false => None,
         }
     }
-}
-
-/// A request that waits for a credit.
-struct Waiting {
-    ticket: Ticket,
-    line: u64,
-    /// When it came to the link.
-    at: Ps,
 }
 
 /// A line in the write buffer of its device, which waits for an entry of its channel's write queue.
@@ -508,195 +409,5 @@ impl Tier {
             false => Sent::Data(self.read_device(next.ticket, next.line, at)?),
         };
         Some((next.ticket, sent))
-    }
-
-    /// Writes into a line's directory bits in memory that another socket may modify it.
-    pub fn note_owner(&mut self, line: u64, now: Ps) {
-        let (_, number, within) = self.locate(line);
-        self.channels[number].write(within, now);
-    }
-
-    /// A written line leaves the home agent; returns when it comes to its DRAM, or to the link of its device.
-    fn send_data(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
-        let head = self.head_of(line);
-        let mut at = self.far.pass(true, now) + self.config.way_out;
-        if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
-            at = link.send_line(at);
-        }
-        if let Some(link) = shared.upstream(self.host + head, self.config.upstream.is_some()) {
-            at = link.send_line(at);
-        }
-        let has_link = self.has_credits() || self.config.socket_link.is_some();
-        self.counts[head].lines_out += u64::from(has_link);
-        at
-    }
-
-    /// Sends a line over the link of its device.
-    fn send_to_device(&mut self, way: usize, line: u64, at: Ps) -> Ps {
-        if self.is_gone(at) {
-            return at;
-        }
-        let head = self.head_of(line);
-        let arrives = self.devices[way].send_line(head, at);
-        self.counts[head].device_time += arrives - at;
-        arrives
-    }
-
-    /// Writes a line that leaves the home agent at `now`. The home agent knows that the data is safe when it
-    /// is in the write queue of a DRAM channel or, for a device, when the device's completion is back.
-    #[inline]
-    pub fn write(&mut self, ticket: Ticket, line: u64, now: Ps, shared: &mut Shared) -> Written {
-        let at = self.send_data(line, now, shared);
-        let (way, number, within) = self.locate(line);
-        let Some(d) = self.devices.get_mut(way) else {
-            let entered = self.channels[number].write(within, at);
-            return Written::Queued {
-                done: self.completed(line, entered, shared),
-                waited: entered > at,
-            };
-        };
-        if d.writes.take() {
-            return Written::Arrives(self.send_to_device(way, line, at));
-        }
-        let head = self.head_of(line);
-        (self.devices[way].writes).wait(head, Waiting { ticket, line, at });
-        Written::Waits
-    }
-
-    /// The same for a line that a copy writes, which needs no credit.
-    pub fn write_at_once(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
-        let mut at = self.send_data(line, now, shared);
-        let (way, number, within) = self.locate(line);
-        if self.has_credits() {
-            at = self.send_to_device(way, line, at);
-        }
-        if self.devices.get(way).is_some_and(|d| d.backing.is_some()) {
-            self.is_written(way, line);
-        }
-        let entered = self.channels[number].write(within, at);
-        self.completed_from(way, line, entered, shared)
-    }
-
-    /// A written line has come to its device at `now`. Returns when the home agent knows that it is safe;
-    /// `None` if the write buffer is full and the line waits.
-    pub fn arrive(
-        &mut self,
-        ticket: Ticket,
-        line: u64,
-        now: Ps,
-        shared: &mut Shared,
-    ) -> Option<Ps> {
-        if self.is_gone(now) {
-            return Some(self.completed(line, now, shared));
-        }
-        let (way, number, within) = self.locate(line);
-        let head = self.head_of(line);
-        let d = &mut self.devices[way];
-        if d.buffered == d.config.write_buffer {
-            d.unbuffered.push_back((ticket, line, now));
-            return None;
-        }
-        if d.backing.is_some() && !self.look(way, line, Waiter::Write { line, since: now }, now) {
-            self.devices[way].buffered += 1;
-            return Some(self.completed_from(way, line, now, shared));
-        }
-        let waiting = &mut self.buffers[number];
-        let channel = &mut self.channels[number];
-        if waiting.is_empty() && channel.has_room(now) {
-            channel.enter(within, now);
-        } else {
-            if waiting.is_empty() {
-                self.due.push((number as u32, channel.next_room()));
-            }
-            waiting.push_back(Buffered {
-                head,
-                within,
-                since: now,
-            });
-            self.devices[way].buffered += 1;
-        }
-        Some(self.completed_from(way, line, now, shared))
-    }
-
-    /// Lets lines of the write buffer enter their channel's write queue, as long as it has room at `now`.
-    /// Returns the first request whose line came into the buffer by that, and when the home agent knows so;
-    /// to be called until `None`.
-    pub fn refill(&mut self, number: u32, now: Ps, shared: &mut Shared) -> Option<(Ticket, Ps)> {
-        let channel = number as usize;
-        let way = (number / self.config.channels) as usize;
-        while !self.buffers[channel].is_empty() {
-            if !self.channels[channel].has_room(now) {
-                let at = self.channels[channel].next_room();
-                self.due.push((number, at.max(now + 1)));
-                return None;
-            }
-            let next = self.buffers[channel].pop_front()?;
-            let is_turn = self.channels[channel].enter(next.within, now);
-            // Events of one bucket of the wheel come in any order.
-            self.counts[next.head].device_time += now.saturating_sub(next.since);
-            self.devices[way].buffered -= 1;
-            if is_turn {
-                self.go_on_writing(channel, way, now);
-            }
-            let d = &mut self.devices[way];
-            if let Some((ticket, line, since)) = d.unbuffered.pop_front() {
-                let head = self.head_of(line);
-                self.counts[head].device_time += now.saturating_sub(since);
-                if let Some(done) = self.arrive(ticket, line, now, shared) {
-                    return Some((ticket, done));
-                }
-            }
-        }
-        None
-    }
-
-    /// Reads wait for a turn of writes: it goes on with lines of the write buffer, which get the entries that it
-    /// frees, so that a controller whose buffer is full does not let reads overtake it again at once.
-    fn go_on_writing(&mut self, number: usize, way: usize, now: Ps) {
-        let most = self.config.channel.write_queue;
-        for _ in 0..most {
-            let Some(next) = self.buffers[number].pop_front() else {
-                return;
-            };
-            let at = self.channels[number].write(next.within, now);
-            self.counts[next.head].device_time += at.saturating_sub(next.since);
-            self.devices[way].buffered -= 1;
-        }
-    }
-
-    /// Whether [`Tier::due`] has something.
-    #[inline]
-    pub fn is_due(&self) -> bool {
-        !self.due.is_empty()
-    }
-
-    /// A channel for whose write queue a line began to wait, and when to call [`Tier::refill`] for it. To be
-    /// asked after each call of `arrive` and `refill`, until `None`.
-    #[inline]
-    pub fn due(&mut self) -> Option<(u32, Ps)> {
-        self.due.pop()
-    }
-
-    /// When the home agent knows of a line that entered its channel's write queue at `at`.
-    #[inline]
-    fn completed(&self, line: u64, mut at: Ps, shared: &mut Shared) -> Ps {
-        let head = self.head_of(line);
-        if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
-            at = link.return_completion(at);
-        }
-        at + self.config.way_back
-    }
-
-    /// The same for a line that its device has at `at`.
-    fn completed_from(&mut self, way: usize, line: u64, mut at: Ps, shared: &mut Shared) -> Ps {
-        let head = self.head_of(line);
-        if let Some(d) = self.devices.get_mut(way) {
-            let pass = d.config.pass;
-            at = d.link(head).return_completion(at + pass);
-            if let Some(link) = shared.upstream(self.host + head, self.config.upstream.is_some()) {
-                at = link.return_completion(at);
-            }
-        }
-        self.completed(line, at, shared)
     }
 }

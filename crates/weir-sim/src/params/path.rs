@@ -6,7 +6,7 @@ use weir_model::platform::{
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 
 use super::backing::backing;
-use super::{SimError, TierClass, TierParams, left_over};
+use super::error::{SimError, left_over};
 use crate::clock::{Ps, nanos, ps};
 use crate::memory::{
     BankTiming, ChannelConfig, DeviceConfig, FarGaps, LinkConfig, NEVER, TailConfig, TierConfig,
@@ -34,6 +34,31 @@ fn within(what: &str, measured: GbPerSec, limit: GbPerSec, of: &str) -> Result<(
         });
     }
     Ok(())
+}
+
+/// The class of the ToR entries of a tier's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TierClass {
+    Ddr,
+    Cxl,
+    Remote,
+}
+
+/// A tier and how its requests are counted.
+#[derive(Debug, Clone)]
+pub struct TierParams {
+    pub class: TierClass,
+    /// Slices over which its lines are spread, and the first of them.
+    pub slices: u32,
+    pub first_slice: u32,
+    /// What one host may use.
+    pub capacity: Bytes,
+    /// What a load of a mapping that no cache keeps takes longer, if there are such mappings.
+    pub uncached: Option<Ps>,
+    /// Requests that its queues and the path to them hold; while this many requests wait, nothing is
+    /// prefetched from it. Devices have no such limit: only their credits limit them.
+    pub holds: u32,
+    pub config: TierConfig,
 }
 
 /// The parts of a path to memory that are the same for every tier.

@@ -6,8 +6,8 @@
 
 use weir_model::platform::{Attached, Place, Platform};
 
-use super::path::{Path, socket_link};
-use super::{SimError, TierParams};
+use super::error::SimError;
+use super::path::{Path, TierParams, socket_link};
 use crate::clock::Ps;
 use crate::memory::{FarGaps, LinkConfig};
 

@@ -3,7 +3,8 @@
 use weir_model::platform::{Host, STORAGE_BLOCK, StorageDevice};
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::{SimError, UncoreParams, left_over};
+use super::error::{SimError, left_over};
+use super::uncore::UncoreParams;
 use crate::clock::{Ps, ps};
 
 /// Constants of how lines of devices reach memory, and of the work of cores for storage requests.

@@ -1,14 +1,16 @@
 //! The steering file: `kind = "steer"`.
 
 mod read;
-mod tier;
 mod write;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
 use weir_model::diagnostic::Mistakes;
-use weir_model::units::{Bytes, Nanos};
+use weir_model::tiering::KernelTiering;
+use weir_model::tiering::promotion::Alto;
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use crate::calibrate::Calibration;
 use crate::guard::Bounds;
@@ -16,8 +18,6 @@ use crate::knee::Knee;
 use crate::limit::Share;
 use crate::registry::{ISOLATED, Policy};
 use crate::scope::Scope;
-
-pub use tier::{TierConfig, TierController};
 
 /// The tenants, the controller, and where the state is reported.
 #[derive(Debug, Clone, PartialEq)]
@@ -208,6 +208,49 @@ impl Known {
             slow_write: self.slow_write.unwrap_or(slow_read * 2.0),
             knees: self.knees.clone(),
         })
+    }
+}
+
+/// The kernel's own tiering while the daemon runs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TierConfig {
+    /// What follows the limit of promotion.
+    pub controller: TierController,
+    /// The settings. The limit of promotion is the most that is set.
+    pub settings: KernelTiering,
+    /// The weights of interleaving.
+    pub weights: Vec<(TierName, u32)>,
+    /// Control groups whose cold pages are demoted, with their rates.
+    pub demote: Vec<(Scope, GbPerSec)>,
+    /// Nothing is demoted of a group whose tasks waited for memory for more than this share of the time, in percent.
+    pub pressure: f64,
+    /// The thresholds of Alto.
+    pub alto: Alto,
+}
+
+impl Default for TierConfig {
+    /// Nothing is set. The pressure is that of TMO (ASPLOS 2022, section 3.3).
+    fn default() -> Self {
+        Self {
+            controller: TierController::Fixed,
+            settings: KernelTiering::default(),
+            weights: Vec::new(),
+            demote: Vec::new(),
+            pressure: 0.1,
+            alto: Alto::default(),
+        }
+    }
+}
+
+weir_model::named! {
+    /// What sets the limit of promotion.
+    #[derive(Default)]
+    pub enum TierController {
+        /// The configured limit, less what steering takes.
+        #[default]
+        Fixed = "fixed",
+        /// The same, less where misses overlap.
+        Alto = "alto",
     }
 }
 

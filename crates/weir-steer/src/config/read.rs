@@ -5,19 +5,26 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use weir_model::diagnostic::Mistakes;
+use weir_model::tiering::promotion::Alto;
+use weir_model::tiering::{Balancing, KernelTiering};
 use weir_model::toml::{self, Field, Table};
-use weir_model::units::{Bytes, GbPerSec, Nanos};
+use weir_model::topology::TierName;
+use weir_model::units::{Bytes, Cycles, GbPerSec, Nanos};
 
-use super::{Automatic, Config, Known, LogConfig, Probing, contradiction, tier};
+use super::{
+    Automatic, Config, Known, LogConfig, Probing, TierConfig, TierController, contradiction,
+};
 use crate::knee::Knee;
 use crate::limit::{Grain, Share};
 use crate::registry::Policy;
 use crate::scope::Scope;
 
 /// What the files are, in messages.
-pub(super) const WHAT: &str = "a steering file";
+const WHAT: &str = "a steering file";
 /// Scopes that a list may have.
 const MOST_SCOPES: usize = 1024;
+/// Groups that may be demoted.
+const MOST_GROUPS: usize = 64;
 /// Mixes of reads and writes that may be known of a machine.
 const MOST_KNEES: usize = 64;
 
@@ -31,7 +38,7 @@ pub(super) fn read(file: &str, text: &str) -> Result<Config, Mistakes> {
         control(&root.section("control"), &mut config);
         tenants(&root.section("tenants"), &mut config);
         config.known = machine(&root.section("machine"));
-        let of_tier = tier::read(&root.section("tier"));
+        let of_tier = tier(&root.section("tier"));
         config.tier = root.has("tier").then_some(of_tier);
         log(&root.section("log"), &mut config);
         let status = root.section("status");
@@ -64,7 +71,7 @@ pub(super) fn read_machine(file: &str, text: &str) -> Result<Known, Mistakes> {
 }
 
 /// Puts a value that the file has in place of the usual one.
-pub(super) fn set<T>(usual: &mut T, read: Option<T>) {
+fn set<T>(usual: &mut T, read: Option<T>) {
     if let Some(read) = read {
         *usual = read;
     }
@@ -240,6 +247,83 @@ fn knee(table: &Table<'_>) -> Option<Knee> {
         },
         grain,
     })
+}
+
+/// Reads the table `[tier]`: the kernel's own tiering, as `weir tier run` sets it.
+fn tier(table: &Table<'_>) -> TierConfig {
+    let mut config = TierConfig::default();
+    let [controller, demotion, balancing, limit] =
+        ["controller", "demotion", "balancing", "promote_limit"].map(|key| table.get(key));
+    let [weights, demote, pressure] =
+        ["weights", "demote", "pressure_pct"].map(|key| table.get(key));
+    let [low, high] = ["alto_low", "alto_high"].map(|key| table.get(key));
+    table.done(WHAT);
+    let controller = controller.map(|f| (f.word(&TierController::ALL, TierController::name), f));
+    if let Some((Some(TierController::Alto), field)) = &controller
+        && limit.is_none()
+    {
+        let why = "`alto` gives parts of a limit of promotion, and none is configured";
+        let advice = "add `promote_limit = \"0.1 GB/s\"`";
+        field.report(why, Some(advice.into()));
+    }
+    set(
+        &mut config.controller,
+        controller.and_then(|(word, _)| word),
+    );
+    let on = |f: Field<'_>| Some(f.word(&["on", "off"], |word| word)? == "on");
+    config.settings = KernelTiering {
+        demotion: demotion.and_then(on),
+        balancing: balancing.and_then(|f| f.word(&Balancing::ALL, Balancing::name)),
+        promote_limit: limit.and_then(|f| rate(&f)),
+    };
+    config.weights = weights.map(|f| read_weights(&f)).unwrap_or_default();
+    if let Some(field) = demote {
+        config.demote = (field.tables(MOST_GROUPS).iter().flatten())
+            .filter_map(demoted_group)
+            .collect();
+        if config.settings.demotion != Some(true) {
+            let why = "without demotion the kernel would write these pages to swap or drop them";
+            field.report(why, Some("add `demotion = \"on\"`".into()));
+        }
+    }
+    let pressure = pressure.and_then(|f| f.number(0.0..=100.0));
+    set(&mut config.pressure, pressure);
+    let cycles = |f: &Field<'_>| f.number(1.0..=1e5).map(Cycles);
+    set(&mut config.alto.low, low.as_ref().and_then(cycles));
+    set(&mut config.alto.high, high.as_ref().and_then(cycles));
+    if config.alto.low >= config.alto.high
+        && let Some(field) = low.or(high)
+    {
+        let Alto { low, high } = config.alto;
+        let (low, high) = (low.get(), high.get());
+        let why = format!("`alto_low` ({low}) must be less than `alto_high` ({high})");
+        field.report(why, None);
+    }
+    config
+}
+
+fn rate(field: &Field<'_>) -> Option<GbPerSec> {
+    let rates = GbPerSec(f64::MIN_POSITIVE)..=GbPerSec(1e4);
+    field.quantity_within("a rate such as \"0.1 GB/s\"", rates)
+}
+
+fn read_weights(field: &Field<'_>) -> Vec<(TierName, u32)> {
+    let Some(table) = field.table() else {
+        return Vec::new();
+    };
+    let one = |(name, field): (&str, Field<'_>)| {
+        let weight = u32::try_from(field.whole(1..=255)?).ok()?;
+        Some((TierName::named(name), weight))
+    };
+    table.fields().into_iter().filter_map(one).collect()
+}
+
+fn demoted_group(table: &Table<'_>) -> Option<(Scope, GbPerSec)> {
+    let scope = table.need("scope", "\"cgroup:/batch.slice\"");
+    let of = table.need("rate", "\"0.05 GB/s\"");
+    table.done("a group that is demoted");
+    let scope = scope?.read("a scope", Scope::from_str)?;
+    Some((scope, rate(&of?)?))
 }
 
 fn log(table: &Table<'_>, config: &mut Config) {

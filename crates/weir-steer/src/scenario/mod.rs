@@ -14,6 +14,7 @@ use weir_model::topology::Topology;
 
 use crate::steered::Phase;
 pub use asked::{ASKED, asked};
+pub use two_groups::ScenarioError;
 use two_groups::TwoGroups;
 
 /// Tenants that start, run at the same time and end.
@@ -25,33 +26,6 @@ pub struct Scenario {
     pub about: &'static str,
     /// Its phases, in order.
     pub phases: Vec<Phase>,
-}
-
-/// Why a scenario cannot run.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum ScenarioError {
-    /// There is no scenario of that name.
-    #[error("no scenario is called `{name}`; there are {known}")]
-    Unknown {
-        /// The name.
-        name: String,
-        /// The known names.
-        known: String,
-    },
-    /// The machine has no memory behind CXL on this socket.
-    #[error("a scenario needs a CXL tier on this socket, and the machine has none")]
-    NoSlowTier,
-    /// The machine has too few cores.
-    #[error("a scenario needs {needed} cores on one socket, and the machine has {there}")]
-    TooFewCores {
-        /// Least number of cores.
-        needed: u32,
-        /// Cores of the machine.
-        there: u32,
-    },
-    /// A program of the scenario is not described.
-    #[error("the workload `{0}` is not in the library")]
-    NoWorkload(&'static str),
 }
 
 /// Lays out the phases of a scenario on a machine.

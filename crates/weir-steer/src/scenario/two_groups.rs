@@ -5,7 +5,6 @@ use weir_model::tenant::{Placement, Tenant};
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::{Bytes, Nanos};
 
-use super::ScenarioError;
 use crate::readings::Role;
 use crate::steered::{Phase, SteeredTenant};
 
@@ -15,6 +14,33 @@ const THREADS: u32 = 16;
 const LEAST_CORES: u32 = 16;
 /// What a thread of a bandwidth test accesses: out of every cache's reach.
 const WORKING_SET: Bytes = Bytes::mib(64);
+
+/// Why a scenario cannot run.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ScenarioError {
+    /// There is no scenario of that name.
+    #[error("no scenario is called `{name}`; there are {known}")]
+    Unknown {
+        /// The name.
+        name: String,
+        /// The known names.
+        known: String,
+    },
+    /// The machine has no memory behind CXL on this socket.
+    #[error("a scenario needs a CXL tier on this socket, and the machine has none")]
+    NoSlowTier,
+    /// The machine has too few cores.
+    #[error("a scenario needs {needed} cores on one socket, and the machine has {there}")]
+    TooFewCores {
+        /// Least number of cores.
+        needed: u32,
+        /// Cores of the machine.
+        there: u32,
+    },
+    /// A program of the scenario is not described.
+    #[error("the workload `{0}` is not in the library")]
+    NoWorkload(&'static str),
+}
 
 /// A machine, divided into two groups of tenants.
 pub struct TwoGroups {

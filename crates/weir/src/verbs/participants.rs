@@ -1,7 +1,7 @@
 //! Tenants by the names that users write: streams, described programs, and commands of this host.
 
 use weir_lab::interplay::{CoRunners, Participant, What, tier_ops};
-use weir_linux::application::table::ready;
+use weir_linux::application::program::ready;
 use weir_model::machine::MachineKind;
 use weir_model::tenant::{Command, Placement};
 use weir_model::topology::TierName;

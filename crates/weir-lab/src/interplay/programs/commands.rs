@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use weir_model::application_tenant::{ApplicationDone, ApplicationTenant, RunningApplication};
+use weir_model::application_tenant::{ApplicationDone, ApplicationTenant};
 use weir_model::counters::CounterSet;
 use weir_model::latency::LatencySummary;
-use weir_model::machine::{Machine, MachineError};
+use weir_model::machine::{Machine, MachineError, RunningApplication};
 use weir_model::tenant::Tenant;
 use weir_model::units::Nanos;
 

@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_model::capability::Unavailable;
 
+use super::attributes::Attributes;
 use super::event::{Open, Target};
 use super::refusal;
 use crate::memory::base_page;
@@ -55,7 +56,7 @@ impl Sampler {
                 }
                 None => None,
             };
-            let open = Open::sampling(source, target, leader.as_ref()).map_err(refused)?;
+            let open = open(source, target, leader.as_ref()).map_err(refused)?;
             rings.push(Ring::of(open.into()).map_err(refused)?);
             leaders.extend(leader);
         }
@@ -77,8 +78,22 @@ impl Sampler {
     }
 }
 
-/// The bits that select the content of a sample.
-pub(super) const WANTED: u64 = ring::WANTED;
+/// Opens an event whose samples are recorded, in every mode.
+fn open(source: &Source, target: Target, leader: Option<&Open>) -> io::Result<Open> {
+    let Source {
+        encoded,
+        every,
+        precise,
+        ..
+    } = *source;
+    let attributes = Attributes::sampling(encoded, every, ring::WANTED, precise);
+    let pid_and_cpu = match target {
+        Target::ThisThread | Target::Children => (0, -1),
+        Target::Task(pid) => (i64::from(pid), -1),
+        Target::Cpu(cpu) => (-1, i64::from(cpu)),
+    };
+    Open::with(&attributes, pid_and_cpu, leader)
+}
 
 /// The memory that the kernel writes samples into.
 #[derive(Debug)]

@@ -22,10 +22,8 @@ pub(crate) fn limit(
 ) -> Result<Vec<u32>, Unavailable> {
     let path = file(group, "cpuset.cpus");
     if !access.root.exists(&path) {
-        group::give(access.root, access.writes, group, "cpuset")?;
-    } else if access.writes.before(&path).is_none()
-        && !group::is_given(access.writes, group, "cpuset")
-    {
+        access.give(group, "cpuset")?;
+    } else if access.writes.before(&path).is_none() && !access.has_given(group, "cpuset") {
         may_be_empty_again(access.root, group)?;
     }
     let there = match group::above(group) {

@@ -13,7 +13,8 @@ use weir_model::tiering::{Heat, SchemeCounts};
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::KernelAccess;
-use crate::heat::damon::{ADMIN, COUNT};
+use crate::control::DAMON;
+use crate::heat::damon::COUNT;
 use crate::root::Root;
 use crate::steer::group::MOUNT;
 use crate::steer::scope::group_of;
@@ -77,7 +78,7 @@ pub(crate) fn set(
     is_free(access.root)?;
     access.writes.set(COUNT, &schemes.len().to_string())?;
     for (number, scheme) in schemes.iter().enumerate() {
-        let folder = format!("{ADMIN}/{number}");
+        let folder = format!("{DAMON}/{number}");
         let context = format!("{folder}/contexts/0");
         put(access.root, &format!("{folder}/contexts/nr_contexts"), 1)?;
         watch(access.root, &context, scheme, of, nodes)?;
@@ -201,7 +202,7 @@ fn act(root: &Root, schemes: &str, scheme: &Scheme, of: SchemesOf<'_>) -> Result
 /// # Errors
 /// Its thread has stopped, as it does when a process ends.
 pub fn counts(root: &Root, number: usize) -> Result<SchemeCounts, Unavailable> {
-    let folder = format!("{ADMIN}/{number}");
+    let folder = format!("{DAMON}/{number}");
     put(root, &format!("{folder}/state"), "update_schemes_stats").map_err(|why| {
         Unavailable::because(format!(
             "DAMON has stopped, as it does when a process ends ({why})"

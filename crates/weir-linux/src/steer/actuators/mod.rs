@@ -23,6 +23,7 @@ pub(crate) mod weights;
 use serde::{Deserialize, Serialize};
 use weir_model::capability::Unavailable;
 
+use super::group::{above, file};
 use super::journalled_writes::JournalledWrites;
 use crate::root::Root;
 
@@ -58,5 +59,38 @@ impl KernelAccess<'_> {
             Some(not) => Err(Unavailable::because(not.to_string())),
             None => Ok(()),
         }
+    }
+
+    /// Whether Weir gave a group a controller: the settings in it go with the controller.
+    pub fn has_given(&self, group: &str, controller: &str) -> bool {
+        let above = above(group).map(|above| file(above, "cgroup.subtree_control"));
+        let before = above.and_then(|path| self.writes.before(&path));
+        before.is_some_and(|text| !text.split_whitespace().any(|known| known == controller))
+    }
+
+    /// Gives a group a controller, through all groups above it.
+    ///
+    /// # Errors
+    /// The kernel refuses.
+    pub fn give(&mut self, group: &str, controller: &str) -> Result<(), Unavailable> {
+        let mut way: Vec<&str> = Vec::new();
+        let mut at = above(group);
+        while let Some(group) = at {
+            way.push(group);
+            at = above(group);
+        }
+        for group in way.into_iter().rev() {
+            let path = file(group, "cgroup.subtree_control");
+            let text = self.root.text(&path);
+            let has = |text: &str| text.split_whitespace().any(|name| name == controller);
+            if text.known().is_some_and(|text| has(text)) {
+                continue;
+            }
+            if !has(&self.writes.set(&path, &format!("+{controller}"))?) {
+                let why = format!("{path} did not take +{controller}");
+                return Err(Unavailable::because(why));
+            }
+        }
+        Ok(())
     }
 }

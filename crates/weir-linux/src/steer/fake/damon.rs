@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 
 use super::kernel::{Kernel, invalid};
-use crate::heat::damon::{ADMIN, COUNT};
+use crate::control::DAMON;
+use crate::heat::damon::COUNT;
 
 /// Each file that counts folders, and what the kernel puts into one of them.
 const FOLDERS: [(&str, &[(&str, &str)]); 6] = [
@@ -67,7 +68,7 @@ impl Kernel {
     /// Whether a thread of DAMON runs.
     fn damon_runs(&self) -> bool {
         let count: usize = self.text(COUNT).trim().parse().unwrap();
-        (0..count).any(|number| self.text(&format!("{ADMIN}/{number}/state")).trim() == "on")
+        (0..count).any(|number| self.text(&format!("{DAMON}/{number}/state")).trim() == "on")
     }
 
     pub(super) fn obey_damon(&self, path: &str, text: &str) -> io::Result<()> {
@@ -81,7 +82,7 @@ impl Kernel {
             };
         }
         let is_outer = |(counts, _): &&(&str, _)| {
-            *counts == name && (folder != ADMIN) == (name != "nr_kdamonds")
+            *counts == name && (folder != DAMON) == (name != "nr_kdamonds")
         };
         // The monitor's own file of that name has no folders.
         let Some((_, files)) = FOLDERS.iter().find(is_outer) else {

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::paper::{Life, Step, ended};
-use super::{BALANCING, WEIGHTS};
-use crate::control::Control;
-use crate::heat::damon::ADMIN;
+use crate::control::{Control, DAMON};
 use crate::register::Register;
 use crate::steer::group::MOUNT;
 use crate::topology::list;
+
+pub(super) const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
+pub(super) const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
 
 /// The kernel's rules.
 #[derive(Debug)]
@@ -181,7 +182,7 @@ impl Kernel {
         if !self.real(path).exists() {
             return Err(io::ErrorKind::NotFound.into());
         }
-        if path.starts_with(ADMIN) {
+        if path.starts_with(DAMON) {
             return self.obey_damon(path, text.trim());
         }
         let (group, name) = path.rsplit_once('/').unwrap();

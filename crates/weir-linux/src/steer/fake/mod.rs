@@ -10,7 +10,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kernel::Kernel;
+use kernel::{BALANCING, Kernel, WEIGHTS};
 
 use super::group::MOUNT;
 use crate::control::Control;
@@ -21,9 +21,6 @@ use crate::root::Root;
 pub(super) use paper::{Life, Paper};
 
 const CPU: &str = "/sys/devices/system/cpu";
-const BALANCING: &str = "/proc/sys/kernel/numa_balancing";
-const WEIGHTS: &str = "/sys/kernel/mm/mempolicy/weighted_interleave";
-
 /// A machine with four processors, two groups of tenants, and groups of other programs.
 #[derive(Debug, Clone)]
 pub(super) struct Machine {

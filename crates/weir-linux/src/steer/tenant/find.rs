@@ -8,7 +8,6 @@ use crate::root::Root;
 use crate::steer::actuators::{Actuator, allocation, clock, cores};
 use crate::steer::config::HostConfig;
 use crate::steer::group::{self, MOUNT, file};
-use crate::steer::host::HostError;
 use crate::steer::scope::{Scope, group_of};
 use crate::steer::sensors::busy::Busy;
 use crate::steer::sensors::traffic::Monitored;
@@ -22,11 +21,11 @@ impl Refusals {
         self.0.push(format!("tenant `{tenant}`: {why}"));
     }
 
-    pub fn end(self) -> Result<(), HostError> {
+    pub fn end(self) -> Result<(), Vec<String>> {
         if self.0.is_empty() {
             return Ok(());
         }
-        Err(HostError::Refused(self.0))
+        Err(self.0)
     }
 }
 

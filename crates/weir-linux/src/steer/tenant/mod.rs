@@ -247,7 +247,7 @@ fn own_group(
     access
         .writes
         .set_own(&file(own, "cgroup.type"), "threaded")?;
-    group::give(access.root, access.writes, own, "cpu")?;
+    access.give(own, "cpu")?;
     // Threads start while others move.
     for _ in 0..8 {
         let all = threads_of(access.root, process)?.into_iter();

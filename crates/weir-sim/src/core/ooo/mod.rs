@@ -9,7 +9,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `script`, `parts`, `ranks` | the line that the program accesses next |
+//! | `script`, `visit`, `parts`, `ranks` | the line that the program accesses next |
 //! | `dispatch` | time: which instructions are dispatched, what stalls them |
 //! | `window` | the pace of a phase: instructions that are dispatched, and how many behind a load without data |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
@@ -48,6 +48,7 @@ mod tags;
 mod tally;
 mod throttle;
 mod uses;
+mod visit;
 mod window;
 
 use std::collections::VecDeque;
@@ -58,13 +59,13 @@ use self::halt::Halt;
 use self::in_order::InOrder;
 use self::loads::Load;
 use self::misses::Misses;
-use self::script::Visit;
 use self::skip::Kept;
 use self::stores::Store;
 use self::streamer::Streamer;
 use self::super_queue::{SuperQueue, SuperQueueEntry};
 use self::throttle::Throttle;
 use self::uses::Uses;
+use self::visit::Visit;
 use self::window::Pace;
 use crate::clock::Ps;
 use crate::line::{Kind, Place};

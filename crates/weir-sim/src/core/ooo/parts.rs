@@ -5,11 +5,14 @@ use weir_model::workload::{Order, Phase, Region, Within};
 
 use super::che_approximation::{Flow, Law, Ranking, characteristic_time};
 use super::ranks::Ranks;
-use super::script::{ENTRIES, Visit};
+use super::visit::Visit;
 use crate::rng::{self, Permutation};
 
 /// Lines of a page that an allocator hands out.
 pub const PAGE: u64 = 4096 / LINE_BYTES;
+
+/// Entries of a page table in one line.
+pub const ENTRIES: u64 = 8;
 
 /// The figures of a machine that decide which lines its caches hold.
 #[derive(Debug, Clone, Copy)]

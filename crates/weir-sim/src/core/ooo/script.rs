@@ -7,74 +7,14 @@ use weir_model::workload::{Region, Workload};
 
 use super::super::walk::Walk;
 use super::che_approximation::Flow;
-use super::parts::{CacheCapacity, PAGE, Part, PhaseParts, phase_parts};
+use super::parts::{CacheCapacity, ENTRIES, PAGE, Part, PhaseParts, phase_parts};
+use super::visit::{Rest, Visit};
 use crate::clock::Ps;
 use crate::line::Place;
 use crate::rng;
 
 /// The first line of a region that has no memory.
 const NO_MEMORY: u64 = 1 << 20;
-
-/// Entries of a page table in one line.
-pub const ENTRIES: u64 = 8;
-
-/// An access to one line.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Visit {
-    /// The line.
-    pub line: u64,
-    /// The line after the last of its region.
-    pub end: u64,
-    /// Consecutive accesses to it.
-    pub accesses: u32,
-    /// Instructions from here to the next visit.
-    pub gap: f64,
-    /// Its phase, as a position in [`Script::phases`].
-    pub phase: u16,
-    /// Whether it is a store, and if so whether it bypasses the caches.
-    pub store: bool,
-    /// See `store`.
-    pub non_temporal: bool,
-    /// The chain whose latest load gives its address.
-    pub after: Option<u16>,
-    /// The chain that it belongs to.
-    pub chain: u16,
-    /// Whether a branch that waits for it is mispredicted.
-    pub mispredicted: bool,
-    /// Lines from one access of its instruction to the next, if the stride is constant; else zero.
-    pub stride: u64,
-    /// Whether its translation is not in the TLBs, and the share of lines of the region's page tables that the
-    /// last-level cache has and L2 has not, of 2^32.
-    pub walks: bool,
-    /// See `walks`.
-    pub table_cached: u32,
-    /// Whether it is the first touch of its page.
-    pub faults: bool,
-    /// Share of such lines that the last-level cache has and L2 has not, of 2^32.
-    pub cached: u32,
-}
-
-/// The rest of an element.
-#[derive(Debug, Clone, Copy)]
-struct Rest {
-    lines: u64,
-    next: Visit,
-    /// The element's first line, its lines, and from one of them to the next, where they do not ascend.
-    around: Option<(u64, u64, u64)>,
-}
-
-impl Rest {
-    /// The next line, and what follows it.
-    fn step(&mut self) {
-        self.lines -= 1;
-        match self.around {
-            None => self.next.line += 1,
-            Some((first, lines, step)) => {
-                self.next.line = first + (self.next.line - first + step) % lines;
-            }
-        }
-    }
-}
 
 /// The endless sequence of accesses of a thread.
 pub struct Script {

@@ -26,8 +26,9 @@ pub use footprint::{Footprint, Reuse};
 pub use page_cache::PageCacheConfig;
 
 use self::flash::Flash;
+pub use self::flash::MediaCounts;
 use self::page_cache::{Found, PageCache, Victim};
-use super::tier::Ticket;
+use super::credits::Ticket;
 use crate::clock::Ps;
 use crate::rng;
 
@@ -46,50 +47,6 @@ pub struct BackingConfig {
     /// Whether a written page goes to the medium at once.
     pub writes_through: bool,
     pub flash: FlashConfig,
-}
-
-/// Counts of a medium and its cache.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct MediaCounts {
-    /// Lines whose page was in the cache, and lines that waited for it.
-    pub hits: u64,
-    pub misses: u64,
-    /// Pages that came into the cache.
-    pub fills: u64,
-    /// Pages that were written to the medium because of tenants.
-    pub written: u64,
-    /// Pages that were read from it and programmed, with those that garbage collection copied.
-    pub reads: u64,
-    pub programs: u64,
-    pub copies: u64,
-    pub erases: u64,
-    /// Pages that a worn-out medium could not program.
-    pub lost: u64,
-    /// Time of dies, summed, and the part of garbage collection.
-    pub busy: u64,
-    pub collecting: u64,
-}
-
-impl MediaCounts {
-    /// Adds the counts of another device.
-    pub fn add(&mut self, other: &Self) {
-        let pairs = [
-            (&mut self.hits, other.hits),
-            (&mut self.misses, other.misses),
-            (&mut self.fills, other.fills),
-            (&mut self.written, other.written),
-            (&mut self.reads, other.reads),
-            (&mut self.programs, other.programs),
-            (&mut self.copies, other.copies),
-            (&mut self.erases, other.erases),
-            (&mut self.lost, other.lost),
-            (&mut self.busy, other.busy),
-            (&mut self.collecting, other.collecting),
-        ];
-        for (sum, more) in pairs {
-            *sum += more;
-        }
-    }
 }
 
 /// What waits for a page.

@@ -1,8 +1,9 @@
 //! Devices whose DRAM is a cache of another medium: what waits for a page, and what the DRAM moves for pages.
 
-use super::{Buffered, Shared, Ticket, Tier};
+use super::{Buffered, Shared, Tier};
 use crate::clock::Ps;
 use crate::memory::backing::{Footprint, Moves, Waiter};
+use crate::memory::credits::Ticket;
 
 /// Numbers of events of a medium, among those of write queues.
 const MEDIUM: u32 = 1 << 31;

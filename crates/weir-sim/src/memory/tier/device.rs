@@ -2,10 +2,10 @@
 
 use std::collections::VecDeque;
 
-use super::{DeviceConfig, Ticket, Waiting};
+use super::config::DeviceConfig;
 use crate::clock::Ps;
 use crate::memory::backing::Backing;
-use crate::memory::credits::Credits;
+use crate::memory::credits::{Credits, Ticket, Waiting};
 use crate::memory::link::Link;
 
 /// A device in use.

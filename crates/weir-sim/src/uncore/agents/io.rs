@@ -7,7 +7,8 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use super::{Uncore, sent_over};
+use super::Uncore;
+use super::writes::sent_over;
 use crate::clock::Ps;
 use crate::line::Place;
 use crate::params::IoParams;

@@ -17,7 +17,7 @@ use weir_steer::Role;
 use weir_steer::config::{Automatic, Config, LogConfig, Probing};
 use weir_steer::controller::Needs;
 use weir_steer::daemon::{Ended, steer};
-use weir_steer::log::words;
+use weir_steer::limit::words;
 use weir_steer::registry::Policy;
 use weir_steer::scenario_run::tier_names;
 use weir_steer::scope::Scope;

@@ -2,7 +2,7 @@
 
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use weir_model::units::GbPerSec;
-use weir_steer::log::words;
+use weir_steer::limit::words;
 use weir_steer::readings::Role;
 use weir_steer::record::{TenantRecord, WindowRecord};
 use weir_steer::status::StatusDocument;
