@@ -1,6 +1,6 @@
 //! Has an index in one class and a cold column in another, so that the kernel says on which nodes they are.
 //!
-//! `alloc-classes POLICY MIB`: so much of each. It prints its process, and waits for its input to end.
+//! `alloc-classes POLICY MIB`: this much of each. It prints its process, and waits for its input to end.
 
 use std::io::Read as _;
 use weir_alloc::{Arenas, ObjectClass};
@@ -21,7 +21,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     );
     // A column is one array, an index has small nodes.
     let column = cold.alloc(bytes, 64)?;
-    // SAFETY: it has so many bytes, and is never freed.
+    // SAFETY: it has this many bytes, and is never freed.
     unsafe { column.write_bytes(2, bytes) };
     for _ in 0..bytes / 256 {
         let node = index.alloc(256, 64)?;

@@ -115,7 +115,7 @@ unsafe impl GlobalAlloc for Global {
             Some(object) => {
                 // A mapping of its own is new, and zero.
                 if !object.is_null() && layout.size() <= MEDIUM {
-                    // SAFETY: it has so many bytes, and is used by no other thread.
+                    // SAFETY: it has this many bytes, and is used by no other thread.
                     unsafe { object.write_bytes(0, layout.size()) };
                 }
                 object

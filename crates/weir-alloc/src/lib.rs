@@ -201,7 +201,7 @@ impl Class {
         self.0.name()
     }
 
-    /// At least so many bytes at a multiple of `align`, a power of two up to 4 MiB. They are not cleared.
+    /// At least this many bytes at a multiple of `align`, a power of two up to 4 MiB. They are not cleared.
     ///
     /// # Errors
     /// The class is at its limit, its nodes have no room, or the kernel refuses.
@@ -250,7 +250,7 @@ pub unsafe fn realloc(object: *mut u8, bytes: usize, align: usize) -> Result<Non
         return Ok(object);
     }
     let new = heap.alloc(bytes, align)?;
-    // SAFETY: both have at least so many bytes, and the new one is used by no other thread.
+    // SAFETY: both have at least this many bytes, and the new one is used by no other thread.
     unsafe {
         std::ptr::copy_nonoverlapping(object.as_ptr(), new.as_ptr(), had.min(bytes));
         heap::free(object.as_ptr());

@@ -5,7 +5,7 @@ use std::io;
 
 /// Pages of unequal shares change their node in such steps: each change is a mapping for the kernel, which has 65530.
 pub const STRETCH: usize = 2 << 20;
-/// Of a large mapping, at most so many stretches.
+/// Of a large mapping, at most this many stretches.
 const STRETCHES: usize = 512;
 /// The kernel's own limit of nodes (`MAX_NUMNODES`).
 pub const NODES: u32 = 1024;
@@ -123,7 +123,7 @@ impl Place {
     }
 }
 
-/// The nodes of stretches that follow each other: of any so many, each node has its share within one or two.
+/// The nodes of stretches that follow each other: of any this many, each node has its share within one or two.
 pub fn order(nodes: &[(u32, u32)]) -> Vec<u32> {
     let sum: i64 = nodes.iter().map(|one| i64::from(one.1)).sum();
     let mut had = vec![0_i64; nodes.len()];

@@ -98,7 +98,7 @@ impl Source {
         self.mapped.load(Ordering::Acquire)
     }
 
-    /// A segment of so many bytes, with this class's place and name.
+    /// A segment of this many bytes, with this class's place and name.
     pub fn map(&self, owner: *const Owner, bytes: usize) -> Result<*mut Segment, Refused> {
         let add = |sum: usize| sum.checked_add(bytes).filter(|&sum| sum <= self.limit);
         if let Err(mapped) = (self.mapped).fetch_update(Ordering::AcqRel, Ordering::Relaxed, add) {

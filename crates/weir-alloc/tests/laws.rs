@@ -34,7 +34,7 @@ fn step() -> impl Strategy<Value = Step> {
 type Object = (usize, usize, u8);
 
 unsafe fn holds(at: usize, bytes: usize, mark: u8) -> bool {
-    // SAFETY: the caller has an object of so many bytes there.
+    // SAFETY: the caller has an object of this many bytes there.
     let content = unsafe { std::slice::from_raw_parts(at as *const u8, bytes) };
     content.iter().all(|&byte| byte == mark)
 }
@@ -58,7 +58,7 @@ proptest! {
                     let object = class.alloc(bytes, align).unwrap().as_ptr();
                     prop_assert!(object.addr().is_multiple_of(align));
                     prop_assert!(usable_size(object).unwrap() >= bytes);
-                    // SAFETY: it has so many bytes.
+                    // SAFETY: it has this many bytes.
                     unsafe { object.write_bytes(mark, bytes) };
                     live.insert(object.expose_provenance(), (bytes, align, mark));
                 }
@@ -76,7 +76,7 @@ proptest! {
                     prop_assert!(new.addr().is_multiple_of(align));
                     // SAFETY: as many of its bytes are there as fit.
                     prop_assert!(unsafe { holds(new.addr(), had.min(bytes), mark) }, "of step {}", number);
-                    // SAFETY: it has so many bytes.
+                    // SAFETY: it has this many bytes.
                     unsafe { new.write_bytes(mark, bytes) };
                     live.insert(new.expose_provenance(), (bytes, align, mark));
                 },
@@ -87,7 +87,7 @@ proptest! {
                 prop_assert!(at >= behind, "two objects overlap");
                 behind = at + usable;
                 // All of each is looked at in the end; a look at the ends of large ones suffices before.
-                // SAFETY: live objects have so many bytes.
+                // SAFETY: live objects have this many bytes.
                 prop_assert!(unsafe { holds(at, bytes.min(64), mark) }, "of step {}", number);
             }
             let usable: usize = live.keys().map(|&at| usable_size(at as *const u8).unwrap()).sum();
@@ -115,7 +115,7 @@ fn threads_share_a_class() {
                 for i in 0..20_000_usize {
                     let bytes = 16 + i * 37 % 3000;
                     let object = class.alloc(bytes, 16).unwrap().as_ptr();
-                    // SAFETY: it has so many bytes.
+                    // SAFETY: it has this many bytes.
                     unsafe { object.write_bytes(thread, bytes) };
                     kept.push((object.expose_provenance(), bytes));
                     if kept.len() > 100 {
@@ -215,7 +215,7 @@ fn an_object_that_is_larger_than_its_tier_is_refused_before_it_is_touched() {
 fn a_child_allocates_and_frees_while_other_threads_did() {
     let (_arenas, class) = class("");
     let object = class.alloc(100, 16).unwrap().as_ptr();
-    // SAFETY: it has so many bytes.
+    // SAFETY: it has this many bytes.
     unsafe { object.write_bytes(7, 100) };
     let stop = std::sync::atomic::AtomicBool::new(false);
     let mut failed = 0;

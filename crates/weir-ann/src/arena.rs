@@ -34,7 +34,7 @@ pub struct Chunk {
 }
 
 impl Arena {
-    /// An empty arena of so many bytes, less what does not fill a largest chunk.
+    /// An empty arena of this many bytes, less what does not fill a largest chunk.
     pub fn new(number: usize, bytes: u64) -> Self {
         Self {
             number,
@@ -133,7 +133,7 @@ impl Arena {
     }
 }
 
-/// The smallest level whose chunks take so many bytes.
+/// The smallest level whose chunks take this many bytes.
 fn level(bytes: u64) -> usize {
     bytes.div_ceil(LEAST).max(1).next_power_of_two().ilog2() as usize
 }

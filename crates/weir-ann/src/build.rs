@@ -21,7 +21,7 @@ pub struct Build {
     pub degree: usize,
     /// Candidates of the searches by which a node finds its neighbours.
     pub candidates: usize,
-    /// A neighbour is left out where another one is so many times closer to it than the node is; squared, as distances are.
+    /// A neighbour is left out where another one is this many times closer to it than the node is; squared, as distances are.
     pub alpha: f32,
     /// What chance is drawn from.
     pub seed: u64,

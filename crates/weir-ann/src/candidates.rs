@@ -17,7 +17,7 @@ pub struct Inserted {
     pub moved: usize,
 }
 
-/// The nearest nodes that a search knows, sorted, at most so many.
+/// The nearest nodes that a search knows, sorted, at most this many.
 #[derive(Debug, Clone)]
 pub struct Candidates {
     most: usize,
@@ -27,7 +27,7 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// None yet, of at most so many.
+    /// None yet, of at most this many.
     pub fn new(most: usize) -> Self {
         Self {
             most,
@@ -100,7 +100,7 @@ pub struct Met {
 }
 
 impl Met {
-    /// None of so many nodes.
+    /// None of this many nodes.
     pub fn new(nodes: usize) -> Self {
         Self {
             now: 0,

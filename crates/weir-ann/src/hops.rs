@@ -14,7 +14,7 @@ pub(crate) fn levels(graph: &impl Adjacency) -> Vec<Option<u32>> {
     level
 }
 
-/// Goes on from a node that was reached in so many hops.
+/// Goes on from a node that was reached in this many hops.
 pub(crate) fn spread(graph: &impl Adjacency, level: &mut [Option<u32>], node: u32, hops: u32) {
     let mut waiting = VecDeque::from([(node, hops)]);
     if let Some(own) = level.get_mut(node as usize) {

@@ -204,7 +204,7 @@ impl Step<'_> {
         cycles(kept * each + again * place + rejected * REJECT)
     }
 
-    /// The command of a step over a way of so long in one direction.
+    /// The command of a step over a way of this long in one direction.
     fn command(&self, way: Nanos) -> Command {
         let n = self.distances();
         let devices = f64::from(self.devices.max(1));
@@ -243,7 +243,7 @@ impl Step<'_> {
         self.spent_with(variant, Others::NONE)
     }
 
-    /// The same while so many queries are searched, each on a core of its own; up to [`Times::cores`] are on one host, and
+    /// The same while this many queries are searched, each on a core of its own; up to [`Times::cores`] are on one host, and
     /// more on hosts of their own that share the devices.
     ///
     /// Where cores read vectors, they share the channels: as many read at a time as the share of a step is that reads take.
@@ -378,7 +378,7 @@ impl Step<'_> {
         f64::from(self.shape.candidates) * self.walk.steps / self.walk.candidates.max(1) as f64
     }
 
-    /// Queries that so many hosts finish in a second, each on all cores, one query a core.
+    /// Queries that this many hosts finish in a second, each on all cores, one query a core.
     pub fn queries_per_second(&self, variant: Variant, hosts: u32) -> f64 {
         let queries = hosts * self.times.cores;
         let query = self.spent_among(variant, queries).parts.total() * self.steps();

@@ -226,7 +226,7 @@ pub struct Foresight {
     pub foreseen_pct: f64,
 }
 
-/// Nodes at so many hops.
+/// Nodes at this many hops.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct AtHopRow {
     /// Whose shape the graph has.

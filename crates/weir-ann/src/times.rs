@@ -67,7 +67,7 @@ pub struct Times {
     pub list: ByTier,
     /// One of the vectors of a list.
     pub vector: ByTier,
-    /// The same while so many cores read vectors, in ascending order.
+    /// The same while this many cores read vectors, in ascending order.
     pub vectors_among: Vec<(u32, ByTier)>,
     /// The cores.
     pub cores: u32,
@@ -163,7 +163,7 @@ impl Timing {
 }
 
 impl Times {
-    /// A vector while so many cores read vectors.
+    /// A vector while this many cores read vectors.
     pub fn vector_among(&self, readers: f64) -> ByTier {
         let mut below = (1.0, self.vector);
         for &(threads, by) in &self.vectors_among {

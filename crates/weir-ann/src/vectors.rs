@@ -18,7 +18,7 @@ pub struct Vectors {
 }
 
 impl Vectors {
-    /// Vectors of so many elements.
+    /// Vectors of this many elements.
     ///
     /// # Errors
     /// The elements are none, do not divide into vectors, or one of them is no number.

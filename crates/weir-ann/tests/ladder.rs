@@ -7,7 +7,7 @@ use weir_ann::times::{ByTier, Times};
 use weir_ann::walked::{AtCandidates, Walked};
 use weir_model::units::Nanos;
 
-/// Times of a machine whose pool is so many times as far as its local memory.
+/// Times of a machine whose pool is this many times as far as its local memory.
 fn times(near: f64, far: f64) -> Times {
     let by = |cached: f64, near: f64, far: f64| ByTier {
         cached: Nanos(cached),

@@ -13,7 +13,7 @@ use crate::type2::{self, Kind, Type2};
 pub enum Before {
     /// No agent.
     None,
-    /// So many other hosts, to read.
+    /// This many other hosts, to read.
     Sharers(u64),
     /// One other host, which did not write.
     Clean,

@@ -123,18 +123,18 @@ pub struct Directory {
     lines: HashMap<Line, Holders>,
     caches: Vec<Cache>,
     capacity: usize,
-    /// Lines that somebody holds, by their last request; `None` where there is an entry for every line.
+    /// Lines that a host holds, by their last request; `None` where there is an entry for every line.
     filter: Option<(Cache, usize)>,
     costs: HashMap<(Before, bool, bool), Messages>,
     /// What a clean line takes that leaves a cache, and a modified one.
     leaving: [Option<Messages>; 2],
-    /// The same of the filter, while so many hosts have it.
+    /// The same of the filter, while this many hosts have it.
     from_filter: HashMap<(bool, u64), Messages>,
     now: u64,
 }
 
 impl Directory {
-    /// Hosts with empty caches of so many lines each, and a snoop filter with so many entries, or one for every line.
+    /// Hosts with empty caches of this many lines each, and a snoop filter with this many entries, or one for every line.
     pub fn new(hosts: usize, capacity: usize, filter: Option<usize>) -> Self {
         Self {
             lines: HashMap::new(),

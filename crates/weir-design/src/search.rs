@@ -69,7 +69,7 @@ pub struct Search {
 }
 
 impl Search {
-    /// A search of so many designs at most; all of them for a full one.
+    /// A search of this many designs at most; all of them for a full one.
     pub fn new(method: Method, sizes: Vec<Size>, points: u64, seed: u64) -> Self {
         let all = count(&sizes);
         Self {

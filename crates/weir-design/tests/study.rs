@@ -13,7 +13,7 @@ use weir_lab::{About, Bench, Keeper, Lab, LabError, Outcome, Study};
 use weir_model::machine::Identity;
 use weir_model::topology::Topology;
 
-/// A store in memory, which may ask for a stop after so many answers.
+/// A store in memory, which may ask for a stop after this many answers.
 #[derive(Default)]
 struct Store {
     answers: Mutex<BTreeMap<String, String>>,

@@ -61,7 +61,7 @@ pub fn reserve(bytes: usize) -> io::Result<*mut u8> {
 }
 
 impl Frames {
-    /// So many frames, none of which takes memory yet. With `huge`, memory is asked for in pages of 2 MiB, which
+    /// This many frames, none of which takes memory yet. With `huge`, memory is asked for in pages of 2 MiB, which
     /// needs Linux 6.1 (MADV_COLLAPSE); where there is none, small pages are used.
     pub fn new(pages: u32, huge: bool) -> io::Result<Self> {
         let bytes = pages as usize * PAGE;

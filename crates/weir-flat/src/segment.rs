@@ -16,7 +16,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The same, so many pages on.
+    /// The same, this many pages on.
     pub(crate) fn skip(self, pages: u32) -> Self {
         match self {
             Self::Own => Self::Own,

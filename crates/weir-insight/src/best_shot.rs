@@ -12,7 +12,7 @@ use crate::interleave::best_shot::{Load, aim};
 use crate::tune::{ROUND, change, run_at, shares, sweep};
 use crate::two_tiers::Tiers;
 
-/// The same program on so many cores, which fills the memory as rate runs and thread pools do.
+/// The same program on this many cores, which fills the memory as rate runs and thread pools do.
 pub fn crowd(workload: &Workload, threads: u32) -> Workload {
     Workload {
         threads,

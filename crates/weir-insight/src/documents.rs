@@ -304,7 +304,7 @@ pub struct PopulationAccuracy {
     /// What the workloads were drawn from; absent where they were not drawn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub population: Option<Population>,
-    /// Only those that are slowed by more than so many percent; absent for all.
+    /// Only those that are slowed by more than this many percent; absent for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slowed_by_pct: Option<f64>,
     /// How many of them wait for latency. The figures are of these.

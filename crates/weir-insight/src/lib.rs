@@ -15,7 +15,7 @@
 //! [`micro`] has the workloads that calibration runs, and [`two_tiers`] runs them and others on two tiers
 //! of any machine.
 //!
-//! Everything else comes from [`CounterSet`](weir_model::counters::CounterSet)s, whoever counted: the model's
+//! Everything else comes from [`CounterSet`](weir_model::counters::CounterSet)s, whatever counted: the model's
 //! cores, this host's, or a file. The crate makes no system call, reads no clock and draws nothing at
 //! random. A counter that is missing is named, with what it would have shown; none becomes a zero.
 //!

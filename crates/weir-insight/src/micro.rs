@@ -47,7 +47,7 @@ pub fn micros() -> Vec<(Micro, Workload)> {
         .collect()
 }
 
-/// So often, by a name of its own if that is not as the preset does.
+/// This often, by a name of its own if that is not as the preset does.
 fn hopped(workload: &Workload, hops: f64) -> Workload {
     if hops < 1.0 {
         at(workload, hops)
@@ -86,7 +86,7 @@ const STORES: [f64; 3] = [0.0, 0.33, 0.66];
 const PRESSES: [f64; 2] = [1.0, 0.25];
 
 /// Streaming kernels that press on memory more and less, reading alone, or writing a third or two of the
-/// lines, for a socket of so many cores.
+/// lines, for a socket of this many cores.
 pub fn streams(cores: u32) -> Vec<Workload> {
     let crowds = CROWDS.map(|(of, all)| (cores * of / all).max(1));
     let kinds = STORES
@@ -130,7 +130,7 @@ const LONG_STRIDES: [u64; 3] = [256, 512, 1024];
 /// Room for them, so that the lines that they touch are more than any cache holds.
 const LONG: Bytes = Bytes(16 << 30);
 
-/// Kernels that the L2 prefetchers do not follow, on all of so many cores: in long strides, and in no order.
+/// Kernels that the L2 prefetchers do not follow, on all of this many cores: in long strides, and in no order.
 pub fn unfollowed(cores: u32) -> Vec<Workload> {
     let library = Workloads::builtin();
     let Some(scan) = library.get("scan") else {
@@ -172,7 +172,7 @@ pub fn unfollowed(cores: u32) -> Vec<Workload> {
     STORES.into_iter().flat_map(of).collect()
 }
 
-/// So many chains at once, which the program touches as often each as one alone.
+/// This many chains at once, which the program touches as often each as one alone.
 fn chased(chase: &Workload, chains: u32) -> Workload {
     let phase = |phase: &Phase| Phase {
         regions: (phase.regions.iter())

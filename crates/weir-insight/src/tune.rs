@@ -64,7 +64,7 @@ pub fn change(base: &WorkloadRun, run: &WorkloadRun) -> f64 {
     run.time / base.time - 1.0
 }
 
-/// Every share from none to all, in so many steps.
+/// Every share from none to all, in this many steps.
 pub fn shares(steps: u32) -> Vec<Weights> {
     (0..=steps)
         .map(|slow| Weights {

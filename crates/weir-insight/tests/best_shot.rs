@@ -17,7 +17,7 @@ use weir_model::workload::Workloads;
 /// What best-shot is to come within of the swept optimum, in shares of what all local does.
 const POINTS: f64 = 0.03;
 
-/// One of so many workloads is tried.
+/// One of this many workloads is tried.
 fn one_of() -> usize {
     let of = std::env::var("WEIR_SHOTS").ok();
     of.map_or(1, |text| text.parse().expect("a number"))

@@ -34,14 +34,14 @@ fn close(a: f64, b: f64) -> bool {
     (a - b).abs() <= 1e-6 * (1.0 + b.abs())
 }
 
-/// Counts the cycles with a miss too, of which so many are hidden on either memory.
+/// Counts the cycles with a miss too, of which this many are hidden on either memory.
 fn with_hidden(mut set: CounterSet, hidden: f64) -> CounterSet {
     let stalled = set.get(Counter::StallsL3Miss).unwrap();
     set.set(Counter::CyclesL3Miss, stalled + (CYCLES * hidden) as u64);
     set
 }
 
-/// A program that hides so many cycles, on both memories of a machine that obeys the form.
+/// A program that hides this many cycles, on both memories of a machine that obeys the form.
 fn obeys(program: Program, hidden: f64, truth: &Exposed, form: PrefetchForm, micro: Micro) -> Pair {
     let local = with_hidden(program.local(form), hidden);
     let misses = Misses::of(&Run::of(&local).unwrap()).unwrap();

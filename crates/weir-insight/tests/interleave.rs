@@ -21,7 +21,7 @@ const READS: LoadKind = LoadKind {
     past_caches: None,
 };
 
-/// A pair of tiers, the second of which takes half as long again and gives so much.
+/// A pair of tiers, the second of which takes half as long again and gives this much.
 fn a_fit(queueing: f64, prefetched: f64, gives: f64) -> InterleaveFit {
     InterleaveFit {
         unloaded: [Cycles(200.0), Cycles(310.0)],

@@ -2,7 +2,7 @@
 //! population. `docs/predict.md` has the figures; the bounds here are what holds on every pair.
 //!
 //! Run with `cargo test --release -p weir-insight --test all -- --ignored population::`. `WEIR_POPULATIONS=3` draws only the
-//! population of seed 3, `WEIR_WORKLOADS=100` so many workloads of it.
+//! population of seed 3, `WEIR_WORKLOADS=100` this many workloads of it.
 
 use crate::common;
 
@@ -124,7 +124,7 @@ fn line<'a>(accuracy: &'a Accuracy, what: &str) -> &'a AccuracyLine {
         .unwrap()
 }
 
-/// What must hold of either population: so many percent within five points for DRAM and within ten for the
+/// What must hold of either population: this many percent within five points for DRAM and within ten for the
 /// total, both in proportion to what was measured; and whatever the pair, the form by exposed cycles is
 /// better than the published one, causes account for the slowdown, intervals hold what they promise within
 /// what chance does to 300 workloads, and no rejected predictor comes near.

@@ -48,12 +48,12 @@ impl Io<'_> {
         self.now = self.now.max(time);
     }
 
-    /// Accesses so many bytes of the device's SRAM.
+    /// Accesses this many bytes of the device's SRAM.
     pub fn sram(&mut self, bytes: usize) {
         self.now += self.media.times.sram * (bytes.div_ceil(LINE) as u64);
     }
 
-    /// Accesses so many bytes of the device's DRAM: the first line takes its latency, others stream.
+    /// Accesses this many bytes of the device's DRAM: the first line takes its latency, others stream.
     pub fn dram(&mut self, bytes: usize) {
         let rest = (bytes.div_ceil(LINE) as u64).saturating_sub(1);
         self.now += self.media.times.dram + rest * self.media.times.dram_line;

@@ -45,7 +45,7 @@ pub struct Standin {
 }
 
 impl Standin {
-    /// Starts a helper with a kernel and so many slots. Media are as large as they need to be and take no time.
+    /// Starts a helper with a kernel and this many slots. Media are as large as they need to be and take no time.
     ///
     /// # Errors
     /// The host starts no thread.

@@ -128,7 +128,7 @@ proptest! {
         prop_assert!(pack(&close).len() <= 9 + 7 * 4);
     }
 
-    /// Both views always show the last store to either, whoever has lines of them in a cache.
+    /// Both views always show the last store to either, whichever host has lines of them in a cache.
     #[test]
     fn rows_and_columns_never_disagree(
         uses in uses(2 * 24, 100), rows in 1_usize..12, columns in 1_usize..12, width in 0_u32..4,

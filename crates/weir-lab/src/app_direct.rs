@@ -49,7 +49,7 @@ pub struct Reopened {
     pub torn: u64,
 }
 
-/// A kernel with so many threads.
+/// A kernel with this many threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct KernelRow {
     /// The kernel.

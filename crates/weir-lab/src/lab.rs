@@ -21,13 +21,13 @@ pub use until::Enough;
 
 /// Where answers are kept, and what follows the work. Called from the threads that measure.
 pub trait Keeper: Sync {
-    /// So many more points are planned, each to be measured so often.
+    /// This many more points are planned, each to be measured this often.
     fn planned(&self, _more: &[PointSpec], _rounds: u32) {}
 
     /// A point is to be measured once more than was planned.
     fn again(&self, _spec: &PointSpec) {}
 
-    /// The answer to a point that was stored before, with so many repetitions at least.
+    /// The answer to a point that was stored before, with this many repetitions at least.
     fn stored(
         &self,
         _seq: usize,
@@ -44,7 +44,7 @@ pub trait Keeper: Sync {
     /// A point has all repetitions that its study needs, where that was not known before.
     fn enough(&self, _seq: usize, _done: &Finished) {}
 
-    /// One of so many steps begins: an ask that is not a point, or a part of one.
+    /// One of this many steps begins: an ask that is not a point, or a part of one.
     fn step(&self, _of: usize) {}
 
     /// The answer to another ask that was stored before, as JSON.
@@ -277,7 +277,7 @@ impl<'a> Lab<'a> {
         }
     }
 
-    /// Says that one of so many steps begins, and returns whether to go on.
+    /// Says that one of this many steps begins, and returns whether to go on.
     pub fn step(&self, of: usize) -> bool {
         if !self.quiet {
             self.keeper.step(of);

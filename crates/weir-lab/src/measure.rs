@@ -92,7 +92,7 @@ pub(crate) fn measure(
     repeat(testbed, index, spec, seed, None, once, watcher)
 }
 
-/// Measures one point once more, of so many times as are wanted, and tells the watcher; `None` if that ended it.
+/// Measures one point once more, of this many times as are wanted, and tells the watcher; `None` if that ended it.
 pub(crate) fn once_more(
     testbed: &dyn Testbed,
     index: usize,

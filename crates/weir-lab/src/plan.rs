@@ -22,7 +22,7 @@ pub struct PointSpec {
     /// What runs with it, on the cores after its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<Load>,
-    /// Accesses of the load to see at least, for quantiles that need so many; zero leaves it to the
+    /// Accesses of the load to see at least, for quantiles that need this many; zero leaves it to the
     /// machine. It decides how long to look and not what is seen.
     #[serde(default)]
     pub least_accesses: u64,
@@ -165,7 +165,7 @@ impl Load {
         self
     }
 
-    /// The same with samples that cover so much.
+    /// The same with samples that cover this much.
     #[must_use]
     pub fn timed(mut self, timing: Timing) -> Self {
         self.timing = timing;
@@ -234,7 +234,7 @@ impl PointSpec {
         self
     }
 
-    /// The same, watched until it made so many accesses.
+    /// The same, watched until it made this many accesses.
     #[must_use]
     pub fn at_least(mut self, accesses: u64) -> Self {
         self.least_accesses = accesses;
@@ -470,7 +470,7 @@ pub(crate) fn check_threads(
     check_threads_of(wanted, topology.cores.len().saturating_sub(taken as usize))
 }
 
-/// Refuses a thread count of zero or above so many cores.
+/// Refuses a thread count of zero or above this many cores.
 pub(crate) fn check_threads_of(wanted: &[u32], cores: usize) -> Result<(), LabError> {
     match wanted.iter().find(|&&n| n == 0 || n as usize > cores) {
         Some(&threads) => Err(LabError::Threads { threads, cores }),

@@ -20,7 +20,7 @@ pub fn working_set(topology: &Topology, tier: &Tier, threads: u32) -> Bytes {
     beyond_caches(topology, tier, threads, TIMES_CACHES)
 }
 
-/// Bytes for each of `threads` threads that together are so many times the caches in their reach,
+/// Bytes for each of `threads` threads that together are this many times the caches in their reach,
 /// within the tier.
 pub fn beyond_caches(topology: &Topology, tier: &Tier, threads: u32, times: u64) -> Bytes {
     let threads_wide = u64::from(threads.max(1));

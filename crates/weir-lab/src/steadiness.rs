@@ -18,7 +18,7 @@ const APART: f64 = 0.05;
 const FEWEST_SAMPLES: usize = 10;
 /// The smaller of two groups is at least this share of all samples.
 const SMALLER: f64 = 0.2;
-/// A trend is one if so many of all pairs of repetitions are in order (Kendall's tau).
+/// A trend is one if this many of all pairs of repetitions are in order (Kendall's tau).
 const IN_ORDER: f64 = 0.8;
 
 /// How the repetitions in a record agree; `None` where there are fewer than three.

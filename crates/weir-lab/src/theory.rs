@@ -111,7 +111,7 @@ fn carried(load: &Load) -> BTreeMap<TierName, Wires> {
 }
 
 /// Lines that were under way when a window began complete in it, so that a tier at its limit may
-/// seem to give so much more.
+/// seem to give this much more.
 const EDGE: f64 = 0.005;
 
 fn bandwidth(

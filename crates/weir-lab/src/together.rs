@@ -80,7 +80,7 @@ impl SeenTogether {
         GbPerSec::from_bytes_in(bytes, self.time)
     }
 
-    /// Bytes of lines that were read from a tier of this kind by anybody, or `None` where the machine does not
+    /// Bytes of lines that were read from a tier of this kind by any tenant, or `None` where the machine does not
     /// count them.
     pub fn read_from(&self, kind: TierKind) -> Option<Bytes> {
         let counter = match kind {

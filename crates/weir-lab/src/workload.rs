@@ -240,7 +240,7 @@ fn run_phase(machine: &mut dyn Machine, alone: &Alone<'_>) -> Result<PhaseRun, M
     })
 }
 
-/// Lets a tenant run until it has touched about so many lines, and says what was counted meanwhile.
+/// Lets a tenant run until it has touched about this many lines, and says what was counted meanwhile.
 fn watch(
     machine: &mut dyn Machine,
     accesses: u64,

@@ -107,7 +107,7 @@ fn a_loss_that_alternates_around_a_boundary_is_uncertain_and_never_unharmed() {
     }
 }
 
-/// Keeps what it is given, and says stop after so many measurements.
+/// Keeps what it is given, and says stop after this many measurements.
 struct Kept {
     stored: BTreeMap<String, Finished>,
     given: Mutex<BTreeMap<String, Finished>>,

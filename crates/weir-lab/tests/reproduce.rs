@@ -89,7 +89,7 @@ fn reproduce(published: &[Published]) -> Reproduction {
     rows(published, &all(), &open, &())
 }
 
-/// Ends the work when so many steps have begun.
+/// Ends the work when this many steps have begun.
 struct StopAfter(usize, AtomicUsize);
 
 impl Keeper for StopAfter {

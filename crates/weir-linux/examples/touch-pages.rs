@@ -2,7 +2,7 @@
 //!
 //! `touch-pages MIB TOUCHED_MIB [scattered]`: the first pages of it, or single pages evenly between the others.
 //!
-//! `touch-pages MIB TOUCHED_MIB turn FOLDER`: two mapped files, `first` and `second`, each of so many MiB. It writes to the first
+//! `touch-pages MIB TOUCHED_MIB turn FOLDER`: two mapped files, `first` and `second`, each of this many MiB. It writes to the first
 //! one, and from when FOLDER has a file `turn` the second one.
 
 use std::hint::black_box;

@@ -9,7 +9,7 @@ use weir_model::units::Nanos;
 use crate::clock::raw_nanos;
 use crate::root::Root;
 
-/// The end of a child, which a thread waits for: its clock is not that of whoever looks now and then. The child is left to
+/// The end of a child, which a thread waits for: its clock is not that of a caller which looks now and then. The child is left to
 /// be reaped by its owner, so that its number stays its own.
 #[derive(Debug, Clone)]
 pub(crate) struct EndOfChild {

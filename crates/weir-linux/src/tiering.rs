@@ -97,7 +97,7 @@ impl DemotedGroup {
         )))
     }
 
-    /// Asks the kernel to reclaim so many bytes of the group, which demotes cold pages where demotion is on. Returns
+    /// Asks the kernel to reclaim this many bytes of the group, which demotes cold pages where demotion is on. Returns
     /// whether it found as many.
     ///
     /// # Errors

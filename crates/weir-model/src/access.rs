@@ -174,7 +174,7 @@ pub enum Pattern {
     /// One access at a time on a line that was just flushed, fenced before and after, each timed
     /// (MEMO §4.2).
     FlushedLine,
-    /// So many accesses at once, on different lines that were all just flushed, fenced before and
+    /// This many accesses at once, on different lines that were all just flushed, fenced before and
     /// after; a sample is what they take together over their number (MEMO at MICRO 2023, §3.2).
     FlushedBurst {
         /// Accesses of a burst, 1 to [`Pattern::MOST_IN_BURST`].

@@ -108,7 +108,7 @@ pub enum Action {
         /// One bit for each way it may fill.
         mask: u32,
     },
-    /// Let a tenant run on so many of its cores at once (cpuset).
+    /// Let a tenant run on this many of its cores at once (cpuset).
     Cores {
         /// The tenant's name.
         tenant: String,
@@ -148,7 +148,7 @@ pub enum Action {
         from: TierName,
         /// The tier to which.
         to: TierName,
-        /// At most so many bytes a second; `None` for as fast as the machine copies.
+        /// At most this many bytes a second; `None` for as fast as the machine copies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<GbPerSec>,
     },
@@ -161,7 +161,7 @@ pub enum Action {
         pages: Pages,
         /// Where to.
         placement: Placement,
-        /// At most so many bytes a second; `None` for as fast as the machine copies.
+        /// At most this many bytes a second; `None` for as fast as the machine copies.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         limit: Option<GbPerSec>,
     },

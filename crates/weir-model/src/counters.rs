@@ -364,7 +364,7 @@ impl CounterSet {
             .map(|(&counter, why)| (counter, why))
     }
 
-    /// The counts of a window so many times as long that went on like this one.
+    /// The counts of a window this many times as long that went on like this one.
     pub fn scaled(&self, factor: f64) -> Self {
         let mut set = self.clone();
         for (_, value) in set.values.iter_mut().filter(|(c, _)| !c.is_level()) {

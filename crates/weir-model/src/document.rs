@@ -240,7 +240,7 @@ fn is_none_of(count: &u64) -> bool {
 }
 
 impl MediumUse {
-    /// What counters of so long say of it; `None` where there is no such device, or no line came to it.
+    /// What counters of this long say of it; `None` where there is no such device, or no line came to it.
     pub fn of(counters: &CounterSet, window: Nanos) -> Option<Self> {
         let get = |counter| counters.get(counter).ok();
         let (hits, misses) = (get(Counter::MediumHits)?, get(Counter::MediumMisses)?);

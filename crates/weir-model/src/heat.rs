@@ -1,4 +1,4 @@
-//! Pages as a profile sees them: what a scanner, a sampler or a trace says of them, whoever it is.
+//! Pages as a profile sees them: what a scanner, a sampler or a trace says of them, whichever it is.
 
 use std::sync::Arc;
 

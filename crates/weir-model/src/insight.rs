@@ -92,13 +92,13 @@ impl Stalls {
         }
     }
 
-    /// For each of so many cycles or instructions.
+    /// For each of this many cycles or instructions.
     #[must_use]
     pub fn over(self, all: f64) -> Self {
         self.each(&self, |cycles, _| cycles / all)
     }
 
-    /// What is lost beyond `local`, if each of these cycles is worth so many local ones.
+    /// What is lost beyond `local`, if each of these cycles is worth this many local ones.
     #[must_use]
     pub fn beyond(self, local: &Self, worth: f64) -> Self {
         self.each(local, |here, there| here * worth - there)
@@ -337,7 +337,7 @@ pub struct Near {
     pub neighbours: Vec<Neighbour>,
     /// The median distance of one of them to those nearest to it.
     pub usual_distance: f64,
-    /// The half-width of an interval is so many times the mean error of the nearest.
+    /// The half-width of an interval is this many times the mean error of the nearest.
     pub factor: f64,
 }
 

@@ -78,7 +78,7 @@ impl Workload {
         }
     }
 
-    /// What it has done with so many instructions. A request that is under way counts as far as it has come.
+    /// What it has done with this many instructions. A request that is under way counts as far as it has come.
     pub fn done(&self, instructions: f64) -> f64 {
         match &self.requests {
             Some(requests) => instructions / requests.instructions.max(1) as f64,

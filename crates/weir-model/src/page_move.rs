@@ -22,7 +22,7 @@ pub struct MoveRequest<'a> {
     pub pages: &'a Pages,
     /// Where they go.
     pub destination: Destination<'a>,
-    /// At most so many bytes a second.
+    /// At most this many bytes a second.
     pub limit: Option<GbPerSec>,
 }
 

@@ -98,7 +98,7 @@ impl RegionUse {
         }
     }
 
-    /// So many times as much.
+    /// This many times as much.
     pub fn times(&self, factor: f64) -> Self {
         let times = |n: u64| (n as f64 * factor).round() as u64;
         Self {

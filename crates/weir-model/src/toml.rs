@@ -451,7 +451,7 @@ impl<'d> Field<'d> {
         None
     }
 
-    /// The values of a list of at most so many. `of` says of what: `names`.
+    /// The values of a list of at most this many. `of` says of what: `names`.
     pub fn list(&self, of: &str, most: usize) -> Option<Vec<Field<'d>>> {
         let Some(array) = self.value().and_then(Value::as_array) else {
             return self.must_be(format!("a list of {of}"));
@@ -482,7 +482,7 @@ impl<'d> Field<'d> {
         table
     }
 
-    /// The tables of a list with at least one and at most so many, written `[[key]]` or in brackets.
+    /// The tables of a list with at least one and at most this many, written `[[key]]` or in brackets.
     pub fn tables(&self, most: usize) -> Option<Vec<Table<'d>>> {
         let sections = match self.node {
             Node::Item(item) => item.as_array_of_tables(),

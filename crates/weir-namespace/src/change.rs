@@ -17,7 +17,7 @@ pub enum Keep {
     Forever,
     /// As long as a process of this host lives, and as long as it is open after that.
     With(u32),
-    /// So long from now, and as long as it is open after that.
+    /// This long from now, and as long as it is open after that.
     For(Duration),
 }
 

@@ -138,7 +138,7 @@ impl<'a> Heap<'a> {
         self.data + CHUNK * chunk
     }
 
-    /// Allocates so many bytes, at a multiple of 16, with any content. The result is an offset in the namespace.
+    /// Allocates this many bytes, at a multiple of 16, with any content. The result is an offset in the namespace.
     ///
     /// # Errors
     /// It has no room.

@@ -149,7 +149,7 @@ impl Header {
         header
     }
 
-    /// Reads a header of a medium with so many bytes, and says what is wrong with it.
+    /// Reads a header of a medium with this many bytes, and says what is wrong with it.
     pub fn decode(header: &[u8; HEADER], medium: u64) -> Result<Self, String> {
         let mut reader = Reader(header);
         let magic = reader.take::<8>()?;

@@ -16,7 +16,7 @@ use crate::table::Table;
 /// How a pool is made.
 #[derive(Debug, Clone)]
 pub struct Make {
-    /// Bytes of the pool; all of the file or device where it is absent. A file that is absent gets so many.
+    /// Bytes of the pool; all of the file or device where it is absent. A file that is absent gets this many.
     pub bytes: Option<u64>,
     /// What offsets and sizes of namespaces are multiples of, a power of two; that of the device where it is absent.
     pub unit: Option<u64>,

@@ -198,7 +198,7 @@ pub(crate) fn own_name(options: &Options) -> Result<String> {
     Ok(name)
 }
 
-/// Bytes to map for so many: a device maps whole units only.
+/// Bytes to map for this many: a device maps whole units only.
 pub(crate) fn mapped_bytes(bytes: u64, medium: &Medium) -> usize {
     bytes.next_multiple_of(medium.unit).min(medium.bytes) as usize
 }

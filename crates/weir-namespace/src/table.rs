@@ -76,7 +76,7 @@ pub struct Holder {
 pub(crate) enum Refused {
     /// No free range: the largest, and all free bytes.
     Full { largest: u64, free: u64 },
-    /// So many are the most.
+    /// This many are the most.
     Entries(usize),
     /// The same of handles.
     Holders(usize),

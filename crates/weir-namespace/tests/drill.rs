@@ -171,7 +171,7 @@ pub struct Drilled {
     pub kept: u64,
 }
 
-/// Runs workers until so many operations were done, and checks that nothing of them is left.
+/// Runs workers until this many operations were done, and checks that nothing of them is left.
 pub fn drill(
     path: &Path,
     make: &Make,

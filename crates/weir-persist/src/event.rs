@@ -53,7 +53,7 @@ pub struct Requirement {
 /// An event. Offsets are bytes from the begin of the pool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// The pool has so many bytes; the first event.
+    /// The pool has this many bytes; the first event.
     Pool(u64),
     /// The pool has these bytes before the program begins.
     Init(u64, Vec<u8>),
@@ -65,11 +65,11 @@ pub enum Event {
     NtStore(u64, Vec<u8>),
     /// A locked instruction that stores: a fence, then a store.
     Locked(u64, Vec<u8>),
-    /// `clwb` or `clflushopt` of the lines of so many bytes: done once the thread's next fence is.
+    /// `clwb` or `clflushopt` of the lines of this many bytes: done once the thread's next fence is.
     Flush(u64, u64),
-    /// `clflush` of the lines of so many bytes: done before any later store.
+    /// `clflush` of the lines of this many bytes: done before any later store.
     Clflush(u64, u64),
-    /// `msync`, `fsync` or another system call that writes so many bytes back and waits for that.
+    /// `msync`, `fsync` or another system call that writes this many bytes back and waits for that.
     Sync(u64, u64),
     /// `sfence`, `mfence`, or a locked instruction elsewhere.
     Fence,

@@ -85,7 +85,7 @@ pub struct Build {
 }
 
 impl Build {
-    /// As Pond builds a pool for so many sockets: one device with a port for each socket, above 16 sockets behind
+    /// As Pond builds a pool for this many sockets: one device with a port for each socket, above 16 sockets behind
     /// switches.
     pub fn of(sockets: u32) -> Self {
         Self {

@@ -18,7 +18,7 @@ use weir::failure::Result;
 use weir::verbs::runs::Sample;
 use weir_model::frame::{self, Column, Frame, Kind};
 
-/// Rows of a batch. Offsets of text are 32 bits long: so many rows may have 2 KB of it each.
+/// Rows of a batch. Offsets of text are 32 bits long: this many rows may have 2 KB of it each.
 const BATCH: usize = 1 << 20;
 
 /// A list of rows in columns. Each field has its unit and its meaning as metadata.

@@ -5,8 +5,8 @@
 //! cargo run --release -p weir-sim --example minute -- 60 2%
 //! cargo run --release -p weir-sim --example minute -- compare 20 10
 //! ```
-//! The first runs seconds, with an error; the second compares windows of so many milliseconds on the first 16 cores of each
-//! tenant, under so many seeds; the phases of its programs are as much shorter.
+//! The first runs seconds, with an error; the second compares windows of this many milliseconds on the first 16 cores of each
+//! tenant, under this many seeds; the phases of its programs are as much shorter.
 
 use std::time::Instant;
 

@@ -37,7 +37,7 @@ pub struct SimMachine {
     run: Option<Run>,
 }
 
-/// Windows of a point whose error is asked for: so few say little of their spread, and more than so many take minutes.
+/// Windows of a point whose error is asked for: so few say little of their spread, and more than this many take minutes.
 const LEAST_WINDOWS_WITHIN: u32 = 8;
 const MOST_WINDOWS_WITHIN: u32 = 400;
 

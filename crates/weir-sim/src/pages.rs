@@ -89,7 +89,7 @@ pub struct PageMove {
 }
 
 impl PageTable {
-    /// The memory of a machine on which nothing runs: the lines of its tiers, of which each host has so many.
+    /// The memory of a machine on which nothing runs: the lines of its tiers, of which each host has this many.
     pub fn new(page: Bytes, tiers: &[std::ops::Range<u64>], of_host: usize) -> Self {
         let frames = |lines: &std::ops::Range<u64>| Frames {
             next: lines.start,
@@ -228,7 +228,7 @@ impl PageTable {
         self.copying
     }
 
-    /// So many more lines of the page that is copied are. Returns its move if that was the last one.
+    /// This many more lines of the page that is copied are. Returns its move if that was the last one.
     pub fn advance(&mut self, lines: u64) -> Option<PageMove> {
         let (page, done) = self.copying.as_mut()?;
         *done += lines;

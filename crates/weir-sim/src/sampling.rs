@@ -165,7 +165,7 @@ impl Series {
         parts.map(|(time, rates)| time * rates[figure]).sum()
     }
 
-    /// The variance of that sum by blocks of so many parts, and the degrees of freedom; `None` with too few blocks.
+    /// The variance of that sum by blocks of this many parts, and the degrees of freedom; `None` with too few blocks.
     fn variance(&self, figure: usize, block: usize) -> Option<(f64, f64)> {
         let count = self.len() / block;
         if count < LEAST_BLOCKS.min(self.len()).max(2) || self.changes && block > MOST_OF_CHANGING {
@@ -257,7 +257,7 @@ impl Stretches {
         (sum, widest)
     }
 
-    /// The interval by blocks of so many parts; stretches with few parts have smaller ones. The degrees of freedom are
+    /// The interval by blocks of this many parts; stretches with few parts have smaller ones. The degrees of freedom are
     /// those of Welch and Satterthwaite.
     fn by_blocks(&self, figure: usize, block: usize) -> Option<f64> {
         let (mut variance, mut weighted, mut reaches) = (0.0, 0.0, false);

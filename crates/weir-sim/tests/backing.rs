@@ -18,12 +18,12 @@ fn with(device: &str, change: impl Fn(&mut Backing)) -> Platform {
     platform
 }
 
-/// The Z-NAND device with a cache of so many MiB.
+/// The Z-NAND device with a cache of this many MiB.
 fn z_nand(mib: u64) -> Platform {
     with("cxl-ssd-znand", |b| b.cache.value = Bytes::mib(mib))
 }
 
-/// The latency of a chase through so much of it.
+/// The latency of a chase through this much of it.
 fn chased(platform: &Platform, mib: u64) -> f64 {
     let seen = run(
         &bed_of(platform),

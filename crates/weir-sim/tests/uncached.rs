@@ -8,7 +8,7 @@ use weir_model::platform::{Platform, Provenance, Sourced};
 use weir_model::tenant::Tenant;
 use weir_model::units::{Bytes, Nanos};
 
-/// A device with DRAM alone whose loads past the caches take so much longer.
+/// A device with DRAM alone whose loads past the caches take this much longer.
 fn with(longer_ns: f64) -> Platform {
     let mut platform = platform("emr2s+cxl-a");
     platform.devices[0].device.measured.uncached = Some(Sourced {

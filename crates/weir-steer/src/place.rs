@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use weir_model::units::Bytes;
 
-/// An object that is hot again within so many times the windows for which it had to be cold has gone down for nothing.
+/// An object that is hot again within this many times the windows for which it had to be cold has gone down for nothing.
 const REGRET: u64 = 4;
-/// An object that was not seen for so many windows is forgotten.
+/// An object that was not seen for this many windows is forgotten.
 const FORGET: u64 = 1000;
 
 /// When objects move, and how much.
@@ -19,15 +19,15 @@ const FORGET: u64 = 1000;
 pub struct Rules {
     /// With fewer touches of a page in a second an object is cold.
     pub cold: f64,
-    /// With so many touches of a page in a second and more it is hot.
+    /// With this many touches of a page in a second and more it is hot.
     pub hot: f64,
-    /// For so many windows in a row it must be cold before it goes down, at least.
+    /// For this many windows in a row it must be cold before it goes down, at least.
     pub cold_windows: u32,
-    /// For so many windows in a row it must be hot before it comes back.
+    /// For this many windows in a row it must be hot before it comes back.
     pub hot_windows: u32,
-    /// So much moves in a window, at most.
+    /// This much moves in a window, at most.
     pub most: Bytes,
-    /// Nothing goes down once so much of the process is on the slow tier; without it all that is cold does.
+    /// Nothing goes down once this much of the process is on the slow tier; without it all that is cold does.
     pub wanted: Option<Bytes>,
 }
 
@@ -69,7 +69,7 @@ pub struct PlaceStep {
     pub object: String,
     /// Where it goes.
     pub way: Way,
-    /// So much of it.
+    /// This much of it.
     pub bytes: Bytes,
 }
 

@@ -91,7 +91,7 @@ impl Policy {
         }
     }
 
-    /// Static isolation to so many cores' worth of running, within bounds.
+    /// Static isolation to this many cores' worth of running, within bounds.
     pub fn isolation(units: f64, bounds: Bounds) -> Box<dyn Controller> {
         guarded(Isolation { units }, bounds)
     }

@@ -21,7 +21,7 @@ const WINDOW: Nanos = Nanos(250e6);
 const PERIOD: Nanos = Nanos(100e6);
 /// Windows until the first decision counts.
 const FIRST: usize = 1;
-/// A controller that changed no limit in so many windows has settled.
+/// A controller that changed no limit in this many windows has settled.
 const SAME: usize = 6;
 /// Windows after which it counts as settled in any case: some always try the next limit.
 const MOST: usize = 32;

@@ -80,7 +80,7 @@ impl Plant {
     }
 }
 
-/// The most changes from down to up in so many windows.
+/// The most changes from down to up in this many windows.
 fn bound(windows: u64, cold_windows: u32) -> f64 {
     let (t, c) = (windows as f64, f64::from(cold_windows));
     t / (5.0 * c) + (1.0 + t / c).log2() + 1.0

@@ -339,7 +339,7 @@ proptest! {
 
 #[test]
 fn pages_that_become_hot_have_arrived() {
-    // The hot pages are always ten next to each other, which move on by so many over the profile.
+    // The hot pages are always ten next to each other, which move on by this many over the profile.
     let moved = |moved: usize| -> Pattern {
         let at = |n: usize| n * moved / 400;
         let hot = |n: usize, page: usize| (at(n)..at(n) + 10).contains(&page);

@@ -48,7 +48,7 @@ fn every_scenario_runs_on_a_model() {
 }
 
 #[test]
-fn somebody_may_be_held_in_every_phase_and_no_core_is_wanted_twice() {
+fn a_tenant_may_be_limited_in_every_phase_and_no_core_is_wanted_twice() {
     for on in ["miku-a", "miku-b", "memo", "emr2s+cxl-a"] {
         let topology = Library::builtin().compose(on).unwrap().topology();
         for (name, _) in Scenario::list() {

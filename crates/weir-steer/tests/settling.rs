@@ -31,7 +31,7 @@ fn weir(fluid: &Fluid, calibrated: bool) -> Guarded<Weir> {
     Guarded::new(Weir::new(config), Bounds::default())
 }
 
-/// The controller with a knee of so many cores at this many lines a nanosecond, whatever the tenants' is.
+/// The controller with a knee of this many cores at this many lines a nanosecond, whatever the tenants' is.
 fn given(fluid: &Fluid, units: f64, lines: f64) -> Weir {
     let knee = Knee {
         writes: 0.0,

@@ -30,7 +30,7 @@ pub fn keep(at: usize, bytes: usize) -> bool {
     is_kept
 }
 
-/// A kept mapping for so many bytes at this alignment, of which at most a third is not needed: one of the same site, else any.
+/// A kept mapping for this many bytes at this alignment, of which at most a third is not needed: one of the same site, else any.
 pub fn take(site: u32, bytes: usize, align: usize) -> Option<usize> {
     if bytes > LARGEST || BYTES.load(Ordering::Relaxed) < bytes {
         return None;

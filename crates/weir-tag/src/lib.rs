@@ -5,7 +5,7 @@
 //! | variable | meaning |
 //! |---|---|
 //! | `WEIR_TAG_FROM` | the least size of an allocation that is named, at least `64K` (`1M` where it is not set) |
-//! | `WEIR_TAG_UP` | name the caller so many frames further up, where a program has allocating functions of its own |
+//! | `WEIR_TAG_UP` | name the caller this many frames further up, where a program has allocating functions of its own |
 //!
 //! Where the kernel keeps no names they are in a table ([`names`]). Nothing here takes a lock or allocates, so that a process
 //! may fork at any time; only the first allocation of a site asks the loader which module it is in.

@@ -121,7 +121,7 @@ static AT_START: extern "C" fn() = {
 };
 
 fn say(text: &str) {
-    // SAFETY: it writes a text that lives. Whether somebody reads it does not matter.
+    // SAFETY: it writes a text that lives. Whether it is read does not matter.
     unsafe { libc::write(2, text.as_ptr().cast(), text.len()) };
 }
 

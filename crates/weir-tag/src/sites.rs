@@ -61,7 +61,7 @@ static KNOWN: [Known; MOST] = [const {
 }; MOST];
 static UP: AtomicUsize = AtomicUsize::new(0);
 
-/// Sites are so many frames further up.
+/// Sites are this many frames further up.
 pub fn set_up(frames: usize) {
     UP.store(frames.min(FRAMES), Ordering::Relaxed);
 }
@@ -207,7 +207,7 @@ struct Walk {
     found: Option<usize>,
 }
 
-/// The first caller above an address that is in no runtime library, and then so many frames further up.
+/// The first caller above an address that is in no runtime library, and then this many frames further up.
 fn above(address: usize, up: usize) -> Option<usize> {
     let mut walk = Walk {
         from: address,

@@ -15,7 +15,7 @@ pub struct Access {
 
 /// What takes the accesses of a trace, in order.
 pub trait Sink {
-    /// So many instructions began.
+    /// This many instructions began.
     fn instructions(&mut self, count: u64);
 
     /// What follows is of the thread with this number.

@@ -64,7 +64,7 @@ pub struct Description {
     pub error: f64,
 }
 
-/// So many digits that matter.
+/// This many digits that matter.
 fn rounded(value: f64, digits: i32) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return 0.0;

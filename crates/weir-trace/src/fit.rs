@@ -109,7 +109,7 @@ impl Times {
         self.first + self.ranges.iter().map(part).sum::<f64>()
     }
 
-    /// The variance of the logarithms of times within so many groups; without bounds where few lines come again.
+    /// The variance of the logarithms of times within this many groups; without bounds where few lines come again.
     pub fn spread(&self, count: usize) -> f64 {
         let seen = self.centres();
         let uses: f64 = seen.iter().map(|(_, uses)| uses).sum();
@@ -151,7 +151,7 @@ fn unseen(mean: f64, length: f64) -> f64 {
     -mean / length * (-length / mean).exp_m1()
 }
 
-/// So many components of random memory, whose lines are at most `span` together.
+/// This many components of random memory, whose lines are at most `span` together.
 pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
     let (length, cut) = (times.length, times.cut);
     let centre = |begin: f64, end: f64| (begin * end).sqrt().max(cut);
@@ -227,7 +227,7 @@ pub fn random(times: &Times, count: usize, span: f64) -> Vec<Component> {
     all
 }
 
-/// At most so many cycles, and what is passed only once, the last.
+/// At most this many cycles, and what is passed only once, the last.
 pub fn cycles(times: &Times, count: usize) -> Vec<Component> {
     let length = times.length;
     let groups = groups(&times.centres(), count);
@@ -263,7 +263,7 @@ pub fn cycles(times: &Times, count: usize) -> Vec<Component> {
     all
 }
 
-/// Neighbouring times in at most so many groups, which spread least: the mean time and the uses of each.
+/// Neighbouring times in at most this many groups, which spread least: the mean time and the uses of each.
 fn groups(seen: &[(f64, f64)], count: usize) -> Vec<(f64, f64)> {
     let mut all: Vec<(f64, f64, f64)> = (seen.iter())
         .map(|&(time, uses)| (time.ln() * uses, uses, 0.0))

@@ -14,7 +14,7 @@
 //! | [`replay`] | the accesses of a described program |
 //! | [`check`] | the description against its trace, as a document |
 //!
-//! The crate makes no system call: whoever has the bytes of a trace feeds them. It is a crate because its loops
+//! The crate makes no system call: its caller feeds it the bytes of a trace. It is a crate because its loops
 //! take each access of traces of hundreds of gigabytes, and are compiled for speed, while the crates with documents
 //! are compiled for size.
 

@@ -64,7 +64,7 @@ impl Profile {
         self.left += other.left;
     }
 
-    /// Accesses that miss in a cache of so many lines; exact for powers of two, as far as the distances are. All that left
+    /// Accesses that miss in a cache of this many lines; exact for powers of two, as far as the distances are. All that left
     /// L1 are counted, and not only those of lines that are kept.
     pub fn misses(&self, lines: u64) -> f64 {
         match lines <= l1::LINES {

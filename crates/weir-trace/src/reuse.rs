@@ -1,6 +1,6 @@
 //! Reuse distances: how many other lines are used between two uses of a line.
 //!
-//! A cache of LRU order with so many lines misses exactly the accesses whose distance is not below it. The lines used
+//! A cache of LRU order with this many lines misses exactly the accesses whose distance is not below it. The lines used
 //! latest are in a cache in front, which takes nearly all uses at no cost here. A line that leaves it takes a
 //! place behind those that left before; the distance when it comes back is the number of lines that left since, and those in front.
 //! So distances are exact for a cache in front that has the latest lines, and off by less than its size for one in
@@ -77,7 +77,7 @@ pub struct Reuse {
 }
 
 impl Reuse {
-    /// Keeps at most so many lines.
+    /// Keeps at most this many lines.
     pub fn new(most: usize) -> Self {
         let most = most.max(LEAST);
         Self {
@@ -94,7 +94,7 @@ impl Reuse {
         self.weight
     }
 
-    /// A line comes to the front, where so many others are, after so many accesses since the start. `None` for one that is not
+    /// A line comes to the front, where this many others are, after this many accesses since the start. `None` for one that is not
     /// kept.
     #[inline]
     pub fn enter(&mut self, line: u64, now: u64, front: u64) -> Option<Use> {

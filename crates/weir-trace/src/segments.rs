@@ -61,7 +61,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Nothing was noted since so many accesses.
+    /// Nothing was noted since this many accesses.
     pub fn new(began: u64) -> Self {
         Self {
             granules: Granules::new(),
@@ -172,7 +172,7 @@ impl Segment {
         }
     }
 
-    /// Accesses since the last use of a line of which so many other lines were used since; `None` where no access has
+    /// Accesses since the last use of a line of which this many other lines were used since; `None` where no access has
     /// such a distance, or a longer one.
     pub fn time_of(&self, lines: u64) -> Option<f64> {
         let mut before = (1.0, 0.0);

@@ -31,7 +31,7 @@ fn access(address: u64, bytes: u32, store: bool) -> Access {
     }
 }
 
-/// Reads in pieces of so many bytes.
+/// Reads in pieces of this many bytes.
 fn read(format: Format, bytes: &[u8], piece: usize) -> Result<(Seen, Option<String>), Wrong> {
     let mut decoder = Decoder::new(format, &bytes[..bytes.len().min(1 << 16)])?;
     let mut seen = Seen::default();

@@ -250,7 +250,7 @@ fn popular_lines() {
     );
 }
 
-/// Bursts of far lines of so many pages, some of each, with long stretches of other work between them.
+/// Bursts of far lines of this many pages, some of each, with long stretches of other work between them.
 fn bursts(pages: u64, lines: u64) -> (u32, u64) {
     let mut watch = Watch::new();
     for index in 0..3_000_000_u64 {

@@ -32,7 +32,7 @@ const SHORT: Nanos = Nanos(1e6);
 /// What is counted, and while what.
 #[derive(Debug, Clone, Copy)]
 pub struct Count<'a> {
-    /// The command to run; it is what is counted unless somebody else is. Empty to wait for the process.
+    /// The command to run; it is what is counted unless others are named. Empty to wait for the process.
     pub command: &'a [String],
     /// A process to count.
     pub pid: Option<u32>,

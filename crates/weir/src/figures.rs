@@ -13,7 +13,7 @@ use crate::progress::Progress;
 use crate::session::say;
 use crate::store::{Figure, RunId, Store, StoreError};
 
-/// So many steps are worth a report of progress.
+/// This many steps are worth a report of progress.
 const MANY: usize = 10;
 
 /// What a run had before it was taken up again.
@@ -186,7 +186,7 @@ impl Keep<'_> {
         self.chosen.testbed.physics().is_some()
     }
 
-    /// The answer to a point that the store has, with so many repetitions at least.
+    /// The answer to a point that the store has, with this many repetitions at least.
     fn answer(
         &self,
         state: &mut Kept,

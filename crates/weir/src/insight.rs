@@ -125,7 +125,7 @@ impl<'a> Going<'a> {
         }
     }
 
-    /// One of so many begins; whether to go on.
+    /// One of this many begins; whether to go on.
     pub fn step(&self, of: usize) -> bool {
         let mut held = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let (shown, done) = &mut *held;

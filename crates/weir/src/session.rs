@@ -10,7 +10,7 @@ pub trait Listener: Send + Sync {
     /// A line that the command writes to standard error.
     fn said(&self, line: &str);
 
-    /// So many figures of these are done.
+    /// This many figures of these are done.
     fn reached(&self, title: &str, done: usize, of: usize);
 }
 

@@ -42,7 +42,7 @@ fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     panic!("{what}");
 }
 
-/// The server that a command has started, once it holds so much memory.
+/// The server that a command has started, once it holds this much memory.
 fn server_of(weir: &Child, kib: u64) -> u32 {
     let id = weir.id();
     wait_for("no server was started", || {

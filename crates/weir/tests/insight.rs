@@ -137,7 +137,7 @@ fn counters_that_cannot_be_are_named() {
     assert_eq!(done.out(), "");
 }
 
-/// What no number can be made of is named by whoever needs it, and none of it becomes one.
+/// What no number can be made of is named by what needs it, and none of it becomes one.
 #[test]
 fn values_that_are_none_are_named() {
     const STALLS: &str = "MEMORY_ACTIVITY.STALLS_L3_MISS";

@@ -12,7 +12,7 @@ fn has(place: &Place, tier: &str) -> bool {
 }
 
 #[test]
-fn a_missing_node_is_named_by_whoever_needs_two() {
+fn a_missing_node_is_named_by_what_needs_two() {
     let place = Place::new();
     if has(&place, "cxl0") {
         return;

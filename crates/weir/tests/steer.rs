@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::common::{Place, signal};
 
-/// A scenario on a model, played for so long.
+/// A scenario on a model, played for this long.
 fn play<'a>(what: &'a str, lasts: &'a str) -> [&'a str; 8] {
     [
         "steer",

@@ -244,7 +244,7 @@ fn an_aggressor_that_dies_spoils_its_own_cells_only() {
     if !can_run(&place, folder.path()) {
         return;
     }
-    // The real one for everything but writes, which somebody kills.
+    // The real one for everything but writes, which is killed.
     let script = "#!/bin/bash\nreal=$(PATH=${PATH#*:} command -v fio)\n\
         case \"$*\" in *--rw=randwrite*) pid=$$; (sleep 0.2; \
         [ \"$(cat /proc/$pid/comm)\" = fio ] && kill -KILL $pid) > /dev/null 2>&1 & ;; esac\n\

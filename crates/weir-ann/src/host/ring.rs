@@ -104,7 +104,7 @@ fn slot(of: &[Slot], command: u64) -> Option<&Slot> {
 }
 
 impl Ring {
-    /// A ring for so many devices, whose commands have at most so many words.
+    /// A ring for this many devices, whose commands have at most this many words.
     pub fn new(devices: usize, words: usize, waits: Waits) -> Self {
         let device = |_| Device {
             doorbell: Apart::default(),

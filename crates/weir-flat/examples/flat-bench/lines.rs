@@ -32,7 +32,7 @@ pub enum Use {
     Refill,
     /// As `Fill`, while dirty pages are flushed.
     FillFlushed,
-    /// A file of so many bytes read, and written to an archive.
+    /// A file of this many bytes read, and written to an archive.
     Copy(usize),
     /// Bytes of memory copied by the program itself, for the share of copies.
     Memcpy,

@@ -108,7 +108,7 @@ const SHORT: u32 = 10;
 /// Share of the requests of [`arrivals`] that read a line; the others read none, and none reads two.
 pub const READING: f64 = 0.5;
 
-/// Reads of lines anywhere in memory that arrive at random times, so many in a second, on so many cores: an open loop as
+/// Reads of lines anywhere in memory that arrive at random times, this many in a second, on this many cores: an open loop as
 /// long as hardly any core has two of them.
 pub fn arrivals(cores: u32, per_second: f64) -> Workload {
     let mut workload = Program {
@@ -149,7 +149,7 @@ impl Program {
         }
     }
 
-    /// It on so many cores, in a phase with misses and one without. Each is far longer than any queue.
+    /// It on this many cores, in a phase with misses and one without. Each is far longer than any queue.
     pub fn workload(&self, cores: u32) -> Workload {
         let missing = (self.mpki / self.dense).min(1.0);
         let mut workload = self.steady(cores);
@@ -173,7 +173,7 @@ impl Program {
         workload
     }
 
-    /// It on so many cores, with misses throughout.
+    /// It on this many cores, with misses throughout.
     pub fn steady(&self, cores: u32) -> Workload {
         let element = Bytes(u64::from(self.together) * LINE_BYTES);
         Workload {

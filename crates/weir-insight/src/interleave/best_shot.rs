@@ -46,7 +46,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Reads it from the counters of a run that took so long.
+    /// Reads it from the counters of a run that took this long.
     ///
     /// # Errors
     /// Counters are missing, no read left the core, or no time passed.
@@ -139,7 +139,7 @@ const FULLEST: f64 = 0.95;
 /// No one moves pages for a smaller gain.
 const NEXT_TO_NOTHING: f64 = 0.0025;
 
-/// The weights at which it runs fastest, in rounds of so many pages, and the gain there. Rounds are not
+/// The weights at which it runs fastest, in rounds of this many pages, and the gain there. Rounds are not
 /// shortened: where few threads stream, 6 : 4 and 3 : 2 are not the same to them.
 ///
 /// They are those that are best if the slower tier gives no more than to any kernel of this kind, and what
@@ -181,7 +181,7 @@ pub fn run_time(fit: &InterleaveFit, load: &Load, share: f64) -> f64 {
     run_time_given(fit, load, given(fit, load.kind), share)
 }
 
-/// The same where either tier gives so much.
+/// The same where either tier gives this much.
 fn run_time_given(
     fit: &InterleaveFit,
     load: &Load,

@@ -28,9 +28,9 @@ pub struct Settings {
     pub least_step: i32,
     /// What changes are measured in; the figure before the change unless given.
     pub scale: Option<f64>,
-    /// Changes below so much are none, even where the figure is known better.
+    /// Changes below this much are none, even where the figure is known better.
     pub dead_band: f64,
-    /// A change beyond so much is another phase of the workload.
+    /// A change beyond this much is another phase of the workload.
     pub sudden: f64,
 }
 

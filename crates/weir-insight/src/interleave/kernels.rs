@@ -80,7 +80,7 @@ const FACTORS: [fn(&mut InterleaveFit) -> &mut f64; 4] = [
     |fit| &mut fit.exposed,
 ];
 
-/// A fit with one factor so many times as large, and still one that follows from something.
+/// A fit with one factor this many times as large, and still one that follows from something.
 fn scaled(
     fit: &InterleaveFit,
     factor: fn(&mut InterleaveFit) -> &mut f64,

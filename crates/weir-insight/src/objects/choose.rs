@@ -7,7 +7,7 @@ use super::ends::{Ends, Object};
 pub enum Goal {
     /// As many bytes on the slower tier as possible, for at most this loss, as a share of run time.
     Loss(f64),
-    /// At least so many bytes there, for the least loss.
+    /// At least this many bytes there, for the least loss.
     Free(f64),
 }
 
@@ -22,10 +22,10 @@ pub struct Choice {
     pub loss: f64,
 }
 
-/// Steps of the share of an object that is split: pages come in rounds of so many.
+/// Steps of the share of an object that is split: pages come in rounds of this many.
 pub const ROUND: u32 = 20;
 
-/// So many objects have few enough sets to look at all.
+/// This many objects have few enough sets to look at all.
 const ALL_SETS: usize = 12;
 
 fn choice(ends: &Ends, shares: Vec<f64>) -> Choice {
@@ -135,7 +135,7 @@ pub fn best(ends: &Ends, curve: &[Choice], goal: Goal, whole: bool) -> Option<Ch
     }
 }
 
-/// Of placements that move the same objects, so many are tried.
+/// Of placements that move the same objects, this many are tried.
 const ALIKE: usize = 2;
 /// Placements are tried, too, that are expected to lose more than is allowed by this share of it, and as many points.
 const BEYOND: (f64, f64) = (0.5, 0.01);
@@ -190,7 +190,7 @@ fn varied(all: Vec<Choice>, most: usize) -> Vec<Choice> {
     first
 }
 
-/// A placement that moves as many bytes to this share of them is better if it loses less by so much of the run time, which
+/// A placement that moves as many bytes to this share of them is better if it loses less by this much of the run time, which
 /// is more than measured losses are off.
 const AS_MANY: (f64, f64) = (0.99, 0.02);
 

@@ -97,7 +97,7 @@ const FULL: f64 = 0.99;
 const IDLE: f64 = 1e-6;
 
 impl Queue {
-    /// Of a run with this traffic, whose latency had grown so many times.
+    /// Of a run with this traffic, whose latency had grown this many times.
     fn of(capacity: GbPerSec, traffic: GbPerSec, grown: f64) -> Self {
         let capacity = capacity.max(traffic * (1.0 / FULL));
         let busy = (traffic / capacity).clamp(IDLE, FULL);

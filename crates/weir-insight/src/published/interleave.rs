@@ -55,7 +55,7 @@ impl Ask for Shots {
     const ALL_THREADS: bool = true;
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Vec<Shot>, LabError> {
-        // All cores run at once: so many lines of each thread in a phase are enough.
+        // All cores run at once: this many lines of each thread in a phase are enough.
         let options = options(lab.seed(), 8_000);
         let tiers = tiers(lab, self.to)?;
         let fit = fit_interleave(lab, &tiers, &options)?;
@@ -127,7 +127,7 @@ impl Ask for Climbs {
     const ALL_THREADS: bool = true;
 
     fn ask(&self, lab: &Lab<'_>) -> Result<Vec<Climb>, LabError> {
-        // Every one of fifteen streams passes several rounds of pages in so many lines of a phase, so that
+        // Every one of fifteen streams passes several rounds of pages in this many lines of a phase, so that
         // the lines are on the tiers as the pages are, within half a point.
         let options = options(lab.seed(), 32_000);
         let tiers = tiers(lab, self.to)?;

@@ -119,7 +119,7 @@ pub fn relative(near: &Near, at: &[f64]) -> Option<(f64, f64)> {
     Some((near.factor * error * times, times))
 }
 
-/// What to say of a workload that is so many times as far as usual.
+/// What to say of a workload that is this many times as far as usual.
 pub fn unlike(times: f64) -> Option<String> {
     (times > FAR).then(|| {
         format!(

@@ -85,14 +85,14 @@ pub struct AdviseObjects {
 /// An amount of memory.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Part {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(Bytes),
     /// A share of all.
     Share(f64),
 }
 
 impl Part {
-    /// The amount, of so much memory.
+    /// The amount, of this much memory.
     pub fn of(self, all: Bytes) -> Bytes {
         match self {
             Self::Bytes(bytes) => bytes,
@@ -209,7 +209,7 @@ const TRIES: usize = 10;
 /// Objects that are expected to cost more than this alone, as a share of run time, are measured alone: of less, a run says
 /// little.
 const WORTH: f64 = 0.01;
-/// So many at most, those first that cost least for their bytes.
+/// This many at most, those first that cost least for their bytes.
 const MEASURED_ALONE: usize = 10;
 
 /// Runs a workload at both ends, and with single objects on the slower tier.

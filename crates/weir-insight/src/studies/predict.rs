@@ -171,7 +171,7 @@ impl OfRow {
     }
 }
 
-/// How many workloads a predictor gets right within so many points.
+/// How many workloads a predictor gets right within this many points.
 #[derive(Serialize, JsonSchema)]
 struct WithinRow {
     /// The predictor, or the component that it predicts.

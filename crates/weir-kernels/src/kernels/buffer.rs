@@ -11,7 +11,7 @@ pub struct Buffer {
 }
 
 impl Buffer {
-    /// So many frames, each of which is a page of flash from `first` on.
+    /// This many frames, each of which is a page of flash from `first` on.
     pub fn new(first: u64, frames: usize) -> Self {
         let frames = vec![0; frames * PAGE];
         Self { first, frames }

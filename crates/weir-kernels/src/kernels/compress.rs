@@ -11,7 +11,7 @@ pub struct Compress {
 }
 
 impl Compress {
-    /// A range of so many bytes.
+    /// A range of this many bytes.
     pub fn new(bytes: u64) -> Self {
         Self {
             bytes,

@@ -12,7 +12,7 @@ pub fn digest(line: &Line) -> u64 {
 }
 
 impl Digest {
-    /// So many lines of zeros, rounded up to eight.
+    /// This many lines of zeros, rounded up to eight.
     pub fn new(lines: usize) -> Self {
         Self(vec![0; lines.next_multiple_of(8) * LINE])
     }

@@ -6,7 +6,7 @@ use crate::kernel::{Fault, Io, Kernel, Line};
 pub struct Expander(Vec<u8>);
 
 impl Expander {
-    /// So many bytes of zeros.
+    /// This many bytes of zeros.
     pub fn new(bytes: usize) -> Self {
         Self(vec![0; bytes])
     }

@@ -22,7 +22,7 @@ pub struct Log {
 const PER_PAGE: usize = PAGE / LINE;
 
 impl Log {
-    /// A log of so many lines on flash from page `first` on, with room for at least a page of lines in SRAM.
+    /// A log of this many lines on flash from page `first` on, with room for at least a page of lines in SRAM.
     pub fn new(first: u64, lines: u64, room: usize) -> Self {
         let room = room.max(PER_PAGE);
         Self {

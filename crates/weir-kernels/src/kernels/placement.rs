@@ -13,7 +13,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// So many pages of each, with the times of SLC.
+    /// This many pages of each, with the times of SLC.
     pub fn new(first: u64, hot: u64, cold: u64, slc: Times) -> Self {
         Self {
             split: hot * PAGE as u64,

@@ -11,7 +11,7 @@ pub struct Project {
 }
 
 impl Project {
-    /// Columns of 8 bytes of a table of rows of so many bytes; columns that no row has are left out.
+    /// Columns of 8 bytes of a table of rows of this many bytes; columns that no row has are left out.
     pub fn new(table: Vec<u8>, row: usize, columns: &[usize]) -> Self {
         let row = row.max(8).next_multiple_of(8);
         let columns = columns

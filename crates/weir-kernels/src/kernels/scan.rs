@@ -65,7 +65,7 @@ pub struct Scan {
 }
 
 impl Scan {
-    /// A table of rows of so many bytes, a multiple of 8.
+    /// A table of rows of this many bytes, a multiple of 8.
     pub fn new(table: Vec<u8>, row: usize) -> Self {
         let row = row.max(8).next_multiple_of(8);
         Self {

@@ -15,7 +15,7 @@ pub struct Ssd {
 }
 
 impl Ssd {
-    /// Pages of flash from `first` on, with room for so many of them in staging memory.
+    /// Pages of flash from `first` on, with room for this many of them in staging memory.
     pub fn new(first: u64, pages: u64, room: usize) -> Self {
         let room = room.max(1);
         Self {

@@ -19,9 +19,9 @@ use crate::studies::bandwidth::Bandwidth;
 use crate::study::{PointStudy as _, Study};
 use crate::{Lab, LabError, PointSpec, Threads};
 
-/// Hops of the latency go through so much memory at least, as the last step of `weir bench latency` does.
+/// Hops of the latency go through this much memory at least, as the last step of `weir bench latency` does.
 const CHASED: Bytes = Bytes::gib(1);
-/// And so much in a quick run.
+/// And this much in a quick run.
 const CHASED_QUICK: Bytes = Bytes::mib(256);
 
 /// A model that the machine should be like.

@@ -86,7 +86,7 @@ fn skew(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A structure that so many hosts use.
+/// A structure that this many hosts use.
 #[derive(Serialize)]
 struct Counting {
     structure: Structure,

@@ -117,7 +117,7 @@ impl Methods {
         }
     }
 
-    /// A one-sided read of so many bytes into the program's own memory.
+    /// A one-sided read of this many bytes into the program's own memory.
     pub fn rdma(&self, bytes: Bytes) -> Parts {
         Parts {
             software: self.post,
@@ -126,7 +126,7 @@ impl Methods {
         }
     }
 
-    /// A request for a value of so many bytes: one write to the server, and one back.
+    /// A request for a value of this many bytes: one write to the server, and one back.
     pub fn key_value(&self, bytes: Bytes) -> Parts {
         let (there, back) = (self.wire(Bytes(LINE_BYTES)), self.wire(bytes));
         Parts {

@@ -190,7 +190,7 @@ pub fn chase(tier: &TierName, set: Bytes) -> PointSpec {
     PointSpec::alone("disaggregated", load)
 }
 
-/// Loads of so many bytes at once, none of which any cache has.
+/// Loads of this many bytes at once, none of which any cache has.
 pub fn burst(tier: &TierName, bytes: Bytes) -> PointSpec {
     let pattern = Pattern::FlushedBurst {
         lines: (bytes.get() / LINE_BYTES) as u32,

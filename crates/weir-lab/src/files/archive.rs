@@ -32,7 +32,7 @@ pub struct ArchiveRow {
     pub in_calls: Nanos,
 }
 
-/// The time of archives, with the copies of one thread that take so long for `size` bytes.
+/// The time of archives, with the copies of one thread that take this long for `size` bytes.
 pub fn archives(copies: &Copies, size: Bytes, costs: &Costs) -> Vec<ArchiveRow> {
     let mut rows = Vec::new();
     for system in [System::Ext4, System::Ext4Dax, System::Nova, System::Flac] {

@@ -75,7 +75,7 @@ impl System {
     }
 }
 
-/// What copies of one read or write take with so many threads that copy at the same time.
+/// What copies of one read or write take with this many threads that copy at the same time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Copies {
     /// The threads.

@@ -90,7 +90,7 @@ pub struct GainRow {
     pub stored_into: f64,
 }
 
-/// Copies of so many threads, all together.
+/// Copies of this many threads, all together.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct CopyRow {
     /// The threads.

@@ -13,7 +13,7 @@ use crate::loaded::{Mix, chase};
 use crate::room::working_set;
 use crate::{Lab, LabError, Load, PointSpec};
 
-/// A curve is checked at so many of its points at most.
+/// A curve is checked at this many of its points at most.
 const MOST_POINTS: usize = 24;
 /// Places on a piece of the model's curve at which its distance from a point is taken.
 const PLACES: u32 = 256;

@@ -44,11 +44,11 @@ pub struct Single {
 pub enum What {
     /// Latency of a chase.
     Idle,
-    /// Bandwidth of so many threads that load.
+    /// Bandwidth of this many threads that load.
     Loads(u32),
-    /// Bandwidth of the program of so many threads of temporal stores.
+    /// Bandwidth of the program of this many threads of temporal stores.
     Stores(u32),
-    /// Bandwidth of so many threads of non-temporal stores.
+    /// Bandwidth of this many threads of non-temporal stores.
     Posted(u32),
     /// Bandwidth of one thread of movdir64B.
     Movdir64b,
@@ -140,7 +140,7 @@ impl Single {
     }
 }
 
-/// Latency of a chase on a tier with so many threads of one traffic there.
+/// Latency of a chase on a tier with this many threads of one traffic there.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LoadedCurve {
     /// The tier.

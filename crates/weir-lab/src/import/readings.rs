@@ -10,7 +10,7 @@ use crate::study::{About, Outcome};
 use crate::view::{Axis, Medium, Only, View, col};
 use crate::{Severity, Verdict};
 
-/// A text's table has so many rows at most.
+/// A text's table has this many rows at most.
 const SHOWN: usize = 40;
 
 /// What another tool read from counters of a machine.

@@ -3,7 +3,7 @@
 //!
 //! A victim's requests pass core, ingress queue (IRQ), Table of Requests (ToR), tier. What got longer
 //! says where they wait: time before the table with a flat time in it is congestion of the tables by
-//! somebody else's requests; time in the table is the tier's own.
+//! requests of others; time in the table is the tier's own.
 
 use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
@@ -70,7 +70,7 @@ pub fn reason(evidence: &Evidence<'_>) -> Reason {
 /// A cause with what speaks for it, if the evidence fits.
 type Rule = fn(&Evidence<'_>) -> Option<(Cause, Vec<String>)>;
 
-/// Requests wait before the tables, and once in them are served as fast as alone: somebody else's
+/// Requests wait before the tables, and once in them are served as fast as alone: others'
 /// requests hold the entries, because they are slow or because they are many. The victim's cores see the
 /// same from their side: what misses L2 takes longer, what misses L3 does not.
 fn tor_congestion(e: &Evidence<'_>) -> Option<(Cause, Vec<String>)> {

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::units::GbPerSec;
 
-/// So many threads on either tier at once.
+/// This many threads on either tier at once.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Pair {
     /// Local threads.
@@ -32,8 +32,8 @@ pub struct SharedCore {
 }
 
 impl Pair {
-    /// Threads whose far data a network card writes into local memory, while they poll for that: so many local ones
-    /// with so many others, on a machine of `cores` cores.
+    /// Threads whose far data a network card writes into local memory, while they poll for that: this many local ones
+    /// with this many others, on a machine of `cores` cores.
     ///
     /// A thread that polls has its core for the whole time of its transfer, of which each of `far` threads gets its part
     /// of the link. It adds up one piece while the next is under way, so that the longer of the two is its time.

@@ -25,7 +25,7 @@ pub const DECLINES_PAST: Feature = ("threads", |curve| {
 /// The mean figure with more than 12 threads.
 pub const BEYOND_12: Feature = ("GB/s", |curve| curve.mean_beyond(12));
 
-/// What one reading gives of a stream with so many threads, alone or with an aggressor.
+/// What one reading gives of a stream with this many threads, alone or with an aggressor.
 pub fn reading(
     unit: &'static str,
     stream: Stream,
@@ -38,7 +38,7 @@ pub fn reading(
     })
 }
 
-/// Bandwidth of a stream with so many threads, in GB/s.
+/// Bandwidth of a stream with this many threads, in GB/s.
 pub fn bandwidth(stream: Stream, threads: u32) -> Figure {
     reading("GB/s", stream, threads, None, gbps)
 }
@@ -84,7 +84,7 @@ pub fn chase_of(platform: &'static str, tier: &'static str, size: Bytes) -> Figu
     })
 }
 
-/// A quantile of means of `hops` dependent hops, from at least `singles`, while so many threads chase
+/// A quantile of means of `hops` dependent hops, from at least `singles`, while this many threads chase
 /// pointers in the tier, each its own.
 pub fn quantile(
     (platform, tier): (&'static str, &'static str),
@@ -101,7 +101,7 @@ pub fn quantile(
     reading("ns", chase, threads, None, read)
 }
 
-/// Accesses to flushed lines, prefetchers off: one at a time, or so many at once (`Pattern::FlushedBurst`),
+/// Accesses to flushed lines, prefetchers off: one at a time, or this many at once (`Pattern::FlushedBurst`),
 /// their time then over their number.
 pub fn flushed(platform: &'static str, tier: &'static str, op: Op, pattern: Pattern) -> Figure {
     latency(Stream {

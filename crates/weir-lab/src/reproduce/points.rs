@@ -48,7 +48,7 @@ pub struct Stream {
     pub op: Op,
     /// The order of lines.
     pub pattern: Pattern,
-    /// Lines loaded for so many lines that the instruction touches, in a mix.
+    /// Lines loaded for this many lines that the instruction touches, in a mix.
     pub reads: Option<(u32, u32)>,
     /// Whether the hardware prefetchers run.
     pub prefetch: bool,
@@ -105,7 +105,7 @@ impl Stream {
         }
     }
 
-    /// The load of so many threads, on a machine of this topology.
+    /// The load of this many threads, on a machine of this topology.
     fn load(&self, threads: u32, topology: &Topology) -> Result<Load, String> {
         let tier: &Tier = (topology.tier(&TierName::named(self.tier)))
             .ok_or_else(|| format!("platform {} has no tier {}", self.platform, self.tier))?;
@@ -125,7 +125,7 @@ impl Stream {
         Ok(load.prefetch(self.prefetch))
     }
 
-    /// What is read from the point of so many threads, alone or together with an aggressor.
+    /// What is read from the point of this many threads, alone or together with an aggressor.
     ///
     /// # Errors
     /// The platform has no such tier or too few cores, or the point has no such figure; the reason.
@@ -186,7 +186,7 @@ pub fn latency(done: &Finished) -> Result<f64, String> {
 /// Single accesses that must be longer than a quantile for it to mean something.
 const LEAST_BEYOND: f64 = 10.0;
 
-/// What a probe that logs the mean of so many dependent hops would give for this quantile of its
+/// What a probe that logs the mean of this many dependent hops would give for this quantile of its
 /// log, in ns.
 pub fn quantile_of_means(done: &Finished, hops: u32, share: f64) -> Result<f64, String> {
     let singles = &done.record.latency;

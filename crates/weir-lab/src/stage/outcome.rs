@@ -67,7 +67,7 @@ pub struct StagedPart {
     pub copier_gbps: GbPerSec,
 }
 
-/// So many queries one after the other.
+/// This many queries one after the other.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StagedRun {
     /// How many.

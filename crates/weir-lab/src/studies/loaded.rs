@@ -31,7 +31,7 @@ const NAME: &str = "loaded";
 
 /// Two mixes are the same if their shares of reads differ by less than this: logs round them.
 const SAME_SHARE: f64 = 0.005;
-/// A logged curve is shown with at most so many of its points.
+/// A logged curve is shown with at most this many of its points.
 const MOST_LOGGED: usize = 60;
 
 weir_model::named! {
@@ -291,7 +291,7 @@ fn pauses(tier: &Tier, load: &Load, options: &Loaded) -> Vec<Nanos> {
         .collect()
 }
 
-/// From one end to the other in so many steps for each unit.
+/// From one end to the other in this many steps for each unit.
 fn series((from, to): (f64, f64), steps: f64) -> Vec<f64> {
     let count = ((to - from) * steps).round() as u32;
     (0..=count)

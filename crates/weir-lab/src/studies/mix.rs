@@ -17,7 +17,7 @@ use crate::plan::Load;
 pub enum Mix {
     /// Loads only.
     Reads,
-    /// So many lines read for so many written, by loads and temporal stores. Reads are at least as
+    /// This many lines read for this many written, by loads and temporal stores. Reads are at least as
     /// many as writes and writes at least one.
     Temporal {
         /// Lines read from memory.
@@ -25,7 +25,7 @@ pub enum Mix {
         /// Lines written to memory.
         writes: u32,
     },
-    /// So many lines loaded for so many written by non-temporal stores, at least one of each.
+    /// This many lines loaded for this many written by non-temporal stores, at least one of each.
     NonTemporal {
         /// Lines read from memory.
         reads: u32,

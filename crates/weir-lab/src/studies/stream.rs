@@ -271,7 +271,7 @@ impl Place {
 }
 
 impl Stream {
-    /// The thread counts for so many cores.
+    /// The thread counts for this many cores.
     ///
     /// # Errors
     /// One is above that.
@@ -313,7 +313,7 @@ impl Stream {
     }
 }
 
-/// A kernel of so many threads, all arrays on one tier.
+/// A kernel of this many threads, all arrays on one tier.
 pub(crate) fn load(tier: &TierName, op: Op, kernel: Kernel, threads: u32, set: Bytes) -> Load {
     Load::new(tier, op, Pattern::Sequential, threads, set).reading(
         kernel.sources(),

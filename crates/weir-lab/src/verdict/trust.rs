@@ -8,7 +8,7 @@ use super::{Severity, Verdict, figure, name};
 
 /// A figure is noisy if its interval's half-width exceeds this share of it.
 const NOISY: f64 = 0.05;
-/// So many figures are named, and the others counted.
+/// This many figures are named, and the others counted.
 const NAMED: usize = 3;
 
 /// Figures that beat their limit, those of one limit together with the one that beats it most.

@@ -28,7 +28,7 @@ pub struct View {
     /// One table or picture for each combination of these columns' values. A row without a value belongs to
     /// every group.
     pub each: Vec<&'static str>,
-    /// So many rows of a table are shown, all where nothing is said.
+    /// This many rows of a table are shown, all where nothing is said.
     pub most: Option<usize>,
     /// The shape.
     pub shape: Shape,
@@ -149,7 +149,7 @@ impl Col {
         self
     }
 
-    /// The same with so many digits behind the point of numbers below 100.
+    /// The same with this many digits behind the point of numbers below 100.
     #[must_use]
     pub fn places(mut self, places: usize) -> Self {
         self.places = Some(places);
@@ -345,7 +345,7 @@ impl View {
         self
     }
 
-    /// A table of so many rows at most.
+    /// A table of this many rows at most.
     #[must_use]
     pub fn at_most(mut self, rows: usize) -> Self {
         self.most = Some(rows);

@@ -166,7 +166,7 @@ impl ApplicationRun {
         self.memory.iter().find(|memory| !self.is_right(memory))
     }
 
-    /// Whether so much of the memory of a placement is on a node as was asked for.
+    /// Whether this much of the memory of a placement is on a node as was asked for.
     fn is_right(&self, memory: &ApplicationMemory) -> bool {
         let apart = (memory.share - memory.asked).abs();
         if memory.asked == 0.0 || memory.asked >= 1.0 {

@@ -389,7 +389,7 @@ pub struct PhaseLine {
 }
 
 impl PhaseLine {
-    /// Of one phase that so many threads run.
+    /// Of one phase that this many threads run.
     fn of_phase(run: &PhaseRun, threads: u32) -> Self {
         let (time, counters) = (run.time, &run.counters);
         Self::of(&run.phase, (run.instructions, threads), time, counters)

@@ -348,7 +348,7 @@ fn of_requests(seen: &[Seen]) -> Result<Option<ApplicationDone>, Trouble> {
     }))
 }
 
-/// Figures of repetitions with so many steps each. Where a step has a metric of its own, that is the figure; otherwise the time
+/// Figures of repetitions with this many steps each. Where a step has a metric of its own, that is the figure; otherwise the time
 /// of all steps is.
 fn of_steps(steps: &[Step], in_one: u32) -> Option<ApplicationDone> {
     let repetitions = steps.len() / in_one.max(1) as usize;

@@ -11,19 +11,19 @@ use super::maps::Resident;
 use crate::control::DAMON;
 use crate::root::Root;
 
-/// So often the kernel looks for new mappings. Until then it sees no touch of them, for which they would be taken for cold;
+/// This often the kernel looks for new mappings. Until then it sees no touch of them, for which they would be taken for cold;
 /// its own interval is a minute.
 const UPDATE: Nanos = Nanos(1e9);
-/// After so many looks in a row without a list of regions watching has failed.
+/// After this many looks in a row without a list of regions watching has failed.
 const MOST_UNLISTED: u32 = 50;
 pub(crate) const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
 
 /// How many regions DAMON may have, and how often it looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Regions {
-    /// At least so many.
+    /// At least this many.
     pub least: u32,
-    /// At most so many.
+    /// At most this many.
     pub most: u32,
     /// The time between two samples of each.
     pub sample: Nanos,
@@ -52,7 +52,7 @@ pub(super) struct Damon {
 }
 
 impl Damon {
-    /// Starts to watch processes, whose regions are looked at so often.
+    /// Starts to watch processes, whose regions are looked at this often.
     ///
     /// # Errors
     /// The kernel lacks it, another program uses it, or this user may not.

@@ -42,7 +42,7 @@ pub use written::{clear_written, sees_written, written};
 const GRANULES: u64 = 1 << 16;
 /// More processes than this are not watched at once: DAMON has a kernel thread for each.
 const MOST_PROCESSES: usize = 16;
-/// Within a window, whoever waits is called so often.
+/// The time between two calls of what waits, within a window.
 const PAUSE: Duration = Duration::from_millis(20);
 
 /// What watches.

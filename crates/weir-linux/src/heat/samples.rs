@@ -15,7 +15,7 @@ const COUNTED: Duration = Duration::from_millis(300);
 /// IBS takes multiples of 16, from 144 on (AMD PPR, `IbsOpMaxCnt`).
 const PERIODS: (u64, u64) = (144, 16);
 
-/// The period at which the busiest processor has so many samples a second.
+/// The period at which the busiest processor has this many samples a second.
 fn period(events: &BTreeMap<u32, u64>, seconds: f64, per_s: u64) -> u64 {
     let most = events.values().max().copied().unwrap_or(0) as f64;
     let period = (most / seconds / per_s as f64) as u64;
@@ -32,7 +32,7 @@ pub(super) struct Samples {
 }
 
 impl Samples {
-    /// Opens sampling on every processor, with about so many samples a second on the busiest. All have one period, so that
+    /// Opens sampling on every processor, with about this many samples a second on the busiest. All have one period, so that
     /// every sample stands for equally many loads.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ use weir_loops::kernels::{self, Data, LINE};
 
 /// The next larger page size, on every supported processor with 4 KiB pages.
 pub const HUGE: usize = 2 << 20;
-/// Memory is touched and filled in pieces of so many bytes, each in some tens of milliseconds.
+/// Memory is touched and filled in pieces of this many bytes, each in some tens of milliseconds.
 const PIECE: usize = 64 << 20;
 
 /// The page size of a working set.

@@ -181,7 +181,7 @@ impl Mover {
         found
     }
 
-    /// Goes on behind so many pages.
+    /// Goes on behind this many pages.
     fn skip(&mut self, mut pages: usize) {
         while let Some(&(_, end)) = self.parts.get(self.part) {
             let left = (end - self.next) / base_page();

@@ -15,7 +15,7 @@ use crate::root::Root;
 
 /// The most of a list of mappings that is read.
 const LONGEST: u64 = 64 << 20;
-/// An anonymous mapping of so many bytes is an object of its own.
+/// An anonymous mapping of this many bytes is an object of its own.
 const LARGE: usize = 64 << 20;
 /// Pages whose places are asked for at once.
 const BATCH: usize = 4096;

@@ -15,7 +15,7 @@ use super::process::listener;
 
 /// The longest line: a QEMU with many devices answers with some 100 KB.
 const LONGEST: usize = 16 << 20;
-/// Events that are kept until somebody asks for them.
+/// Events that are kept until they are asked for.
 const MOST_EVENTS: usize = 1024;
 
 /// Why a QEMU did not do something. Each names its socket.

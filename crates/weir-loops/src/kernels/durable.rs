@@ -117,7 +117,7 @@ pub fn of(kernel: Dataflow, first: f64, second: f64) -> f64 {
 /// Writes a block: `to[i]` from `first[i]` and `second[i]`.
 ///
 /// # Safety
-/// The arrays have so many elements; no other thread writes them, or reads `to`.
+/// The arrays have this many elements; no other thread writes them, or reads `to`.
 pub unsafe fn block(
     kernel: Dataflow,
     to: *mut f64,

@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 /// The longest sleep, so that a stop is seen.
 const LOOK: Duration = Duration::from_millis(100);
-/// A processor that sleeps takes about so long to wake up.
+/// A processor that sleeps takes about this long to wake up.
 const WAKE_UP: Duration = Duration::from_micros(100);
 /// Bytes that are read at once.
 const CHUNK: usize = 256 << 10;
@@ -310,7 +310,7 @@ impl Client {
         }
     }
 
-    /// Sends what is to be sent, waits for answers for so long at most, and reads them.
+    /// Sends what is to be sent, waits for answers for this long at most, and reads them.
     fn exchange(&mut self, stretch: &mut Stretch<'_>, sleep: Duration) -> Result<(), Trouble> {
         let mut waits = Vec::with_capacity(self.connections.len());
         for connection in &mut self.connections {

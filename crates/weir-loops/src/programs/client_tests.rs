@@ -26,7 +26,7 @@ enum Fault {
     Confuses,
     /// It answers nothing for a while.
     Stalls(Duration),
-    /// It ends after so many commands.
+    /// It ends after this many commands.
     Dies,
 }
 

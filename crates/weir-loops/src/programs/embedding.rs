@@ -14,7 +14,7 @@ const TABLES: usize = 8;
 const POOL: usize = 80;
 /// Samples of a repetition.
 const SAMPLES: usize = 4096;
-/// One in so many samples is computed again.
+/// One in this many samples is computed again.
 const CHECKED: usize = 16;
 
 /// An element. Small whole numbers, so that sums do not depend on their order.

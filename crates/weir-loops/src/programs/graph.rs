@@ -19,7 +19,7 @@ const EDGES: u64 = 16;
 const QUARTERS: [f64; 3] = [0.57, 0.19, 0.19];
 /// Bytes of neighbours, their offset, a score and a contribution for each vertex.
 pub const BYTES_PER_VERTEX: u64 = 2 * EDGES * 4 + 8 + 4 + 4;
-/// A level of the search looks from the vertices that lack a depth where more than one in so many is in it.
+/// A level of the search looks from the vertices that lack a depth where more than one in this many is in it.
 const MANY: usize = 20;
 /// The depth of a vertex that was not reached.
 pub const UNREACHED: u32 = u32::MAX;

@@ -16,7 +16,7 @@ pub enum Popular {
 #[derive(Debug, Clone)]
 pub struct Keys {
     popular: Popular,
-    /// Keys that were there at first; the law is that of so many.
+    /// Keys that were there at first; the law is that of this many.
     of: u64,
     skew: f64,
     zeta: f64,
@@ -24,7 +24,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Of so many keys; a skew of 0 draws all with equal chance.
+    /// Of this many keys; a skew of 0 draws all with equal chance.
     pub fn new(popular: Popular, of: u64, skew: f64) -> Self {
         let of = of.max(2);
         // At 1 the exponent of the inverse has no value; no user means so exact a number.
@@ -52,7 +52,7 @@ impl Keys {
         }
     }
 
-    /// The next one, where so many keys are there now.
+    /// The next one, where this many keys are there now.
     pub fn draw(&self, random: &mut Random, now: u64) -> u64 {
         let rank = self.rank(random);
         match self.popular {

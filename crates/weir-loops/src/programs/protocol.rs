@@ -73,7 +73,7 @@ impl Protocol {
         );
     }
 
-    /// Asks for so many keys in a row. Only Redis has a set of keys in order.
+    /// Asks for this many keys in a row. Only Redis has a set of keys in order.
     pub fn scan(self, key: u64, most: usize, out: &mut Vec<u8>) {
         let (from, most) = (key.to_string(), most.to_string());
         let _ = write!(

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Has threads take ranges of so many numbers below a count, until none is left.
+/// Has threads take ranges of this many numbers below a count, until none is left.
 pub(super) fn ranges(
     threads: usize,
     count: usize,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::Trouble;
 
-/// Waits until one of these has something, for so long at most.
+/// Waits until one of these has something, for this long at most.
 pub(super) fn poll(waits: &mut [libc::pollfd], longest: Duration) -> Result<(), Trouble> {
     let time = libc::timespec {
         tv_sec: longest.as_secs() as _,

@@ -64,7 +64,7 @@ keys! {
         drain_to: defaulted f64 = "drain_to", "0.1", 0.0 to 1.0;
         /// While no read comes, turns of writes begin and end earlier by this share of `drain_to`.
         drain_alone: defaulted f64 = "drain_alone", "0.5", 0.0 to 1.0;
-        /// An open row is closed when nothing has used it for so long.
+        /// An open row is closed when nothing has used it for this long.
         row_close: defaulted Nanos = "row_close", "600 ns", 1 to 100000;
         /// Share of the path between home agent and device that is on the host's side of the link.
         host_share: defaulted f64 = "host_share", "0.5", 0.0 to 1.0;

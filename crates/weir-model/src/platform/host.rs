@@ -273,7 +273,7 @@ keys! {
         drain_to: defaulted f64 = "dram.drain_to", "0.375", 0.0 to 1.0;
         /// While no read comes, turns of writes begin and end earlier by this share of `drain_to`.
         drain_alone: defaulted f64 = "dram.drain_alone", "0.5", 0.0 to 1.0;
-        /// An open row is closed when nothing has used it for so long.
+        /// An open row is closed when nothing has used it for this long.
         row_close: defaulted Nanos = "dram.row_close", "600 ns", 1 to 100000;
         /// Measured with one tenant on an otherwise idle machine.
         measured: group DramMeasured;

@@ -96,7 +96,7 @@ pub struct CurvePoint {
     pub latency: Nanos,
 }
 
-/// Latency against bandwidth, for one traffic of so many threads.
+/// Latency against bandwidth, for one traffic of this many threads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
     /// The machine's name in the log.

@@ -90,7 +90,7 @@ impl Case {
         (saved.get() > 0.0).then(|| prices.of_pool() / saved)
     }
 
-    /// What a pool of so many servers leaves over.
+    /// What a pool of this many servers leaves over.
     pub fn net(&self, prices: &Prices, servers: f64) -> Usd {
         self.saved_a_server(prices) * servers - prices.of_pool()
     }

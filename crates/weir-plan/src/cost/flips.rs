@@ -21,7 +21,7 @@ pub struct Flip {
     pub pays: String,
 }
 
-/// Where the answer for a pool of so many servers changes, by each parameter alone.
+/// Where the answer for a pool of this many servers changes, by each parameter alone.
 pub fn flips(case: &Case, prices: &Prices, servers: f64) -> Vec<Flip> {
     let pool = prices.of_pool().get();
     let parts = prices.of_server().get();

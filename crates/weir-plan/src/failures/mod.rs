@@ -97,7 +97,7 @@ impl Topology {
         )
     }
 
-    /// Whether a pool of so many machines has a switch.
+    /// Whether a pool of this many machines has a switch.
     pub fn switched(&self, of_pool: usize) -> bool {
         self.switched || Build::of(of_pool as u32 * SOCKETS).switch
     }

@@ -27,7 +27,7 @@ impl Shape {
         memory: 0,
     };
 
-    /// So many times the size.
+    /// This many times the size.
     #[must_use]
     pub fn times(self, factor: u32) -> Self {
         Self {
@@ -47,7 +47,7 @@ impl Shape {
         by(self.cores, free.cores).min(by(self.memory, free.memory))
     }
 
-    /// What is left of it after so many of `other`.
+    /// What is left of it after this many of `other`.
     #[must_use]
     pub fn less(self, other: Self, count: u64) -> Self {
         Self {
@@ -69,7 +69,7 @@ impl Shape {
 }
 
 impl Kind {
-    /// The same VMs, so many times as large.
+    /// The same VMs, this many times as large.
     #[must_use]
     pub fn grown(self, factor: u32) -> Self {
         Self {

@@ -55,7 +55,7 @@ impl Free {
     }
 
     /// The fullest machine that has this much: the one with the least sum of what is left of cores and of memory, each as
-    /// a share of the machine. Of equals the first. `fits` may refuse a machine with so much free memory.
+    /// a share of the machine. Of equals the first. `fits` may refuse a machine with this much free memory.
     pub fn fullest(&self, least: (u64, u64), fits: impl Fn(usize, u64) -> bool) -> Option<usize> {
         let Some(index) = &self.index else {
             return self.scan(least, fits);

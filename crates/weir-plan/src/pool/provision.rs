@@ -130,7 +130,7 @@ impl Placed<'_> {
         })
     }
 
-    /// The least pools with this local memory, up to `most` slices, where so many VMs may be refused.
+    /// The least pools with this local memory, up to `most` slices, where this many VMs may be refused.
     fn least_pool(
         &self,
         slices: &[u32],

@@ -86,7 +86,7 @@ impl Room {
         Some((at, got(self.free.of(at).1)))
     }
 
-    /// A VM begins on a machine with so many slices.
+    /// A VM begins on a machine with this many slices.
     pub fn arrive(&mut self, machine: usize, vm: &Vm, slices: u32) {
         let pool = self.pool(machine);
         let (cores, free) = self.free.of(machine);
@@ -97,7 +97,7 @@ impl Room {
         self.alive.0 += u64::from(vm.memory_mib);
     }
 
-    /// It ends; its slices are being released for so many milliseconds each.
+    /// It ends; its slices are being released for this many milliseconds each.
     pub fn leave(&mut self, machine: usize, vm: &Vm, slices: u32, (now, release_ms): (u32, u32)) {
         let (cores, free) = self.free.of(machine);
         let left = (cores + u64::from(vm.millicores), free + local(vm, slices));

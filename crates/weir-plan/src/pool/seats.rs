@@ -22,7 +22,7 @@ pub struct Seats {
 }
 
 impl Seats {
-    /// Empty machines, whose sockets are equal, and a place for each of so many VMs.
+    /// Empty machines, whose sockets are equal, and a place for each of this many VMs.
     pub fn new(machine: Machine, machines: usize, vms: usize) -> Self {
         let half = |whole: u32| (whole - whole / 2, whole / 2);
         let (cores, memory) = (half(machine.millicores), half(machine.memory_mib));

@@ -124,7 +124,7 @@ impl Policy {
         }
     }
 
-    /// How likely a VM is slower than the margin that got so many of the slices which the policy allows it.
+    /// How likely a VM is slower than the margin that got this many of the slices which the policy allows it.
     pub fn slow(self, vm: &Vm, place: u64, got: u32, known: &Known) -> f64 {
         let split = self.split(vm, place, known);
         if got >= split.slices {

@@ -4,7 +4,7 @@
 //! which a looser one does not make, take the loosest with (errors + 1) / (rows + 1) at most the target, on rows that trained nothing. If new rows are
 //! drawn as these were, the expected share of errors is at most the target.
 
-/// Whether so many errors in so many rows leave the target believable.
+/// Whether this many errors in this many rows leave the target believable.
 pub fn holds(errors: usize, rows: usize, target: f64) -> bool {
     (errors + 1) as f64 <= target * (rows + 1) as f64
 }

@@ -13,7 +13,7 @@ use weir_model::random::Random;
 pub const MISSING: f64 = -1.0;
 /// Bins of a column, as many as a byte can tell apart.
 const BINS: usize = 256;
-/// Below so many rows sorting them is cheaper than going through all bins.
+/// Below this many rows sorting them is cheaper than going through all bins.
 const FEW: usize = 96;
 
 /// Columns whose values are numbers of bins.

@@ -70,11 +70,11 @@ const SIZES: [(u32, u32); 16] = [
 ];
 /// Rounds of fitting; 100 are within a ten-thousandth of both marginals.
 const ROUNDS: u32 = 100;
-/// A cluster has at most so many times each size's share, and at least the inverse.
+/// A cluster has at most this many times each size's share, and at least the inverse.
 const DIFFERENCE: f64 = 8.0;
 /// GiB of a core up to which VMs are more frequent after the shift.
 const SHIFTED: u32 = 2;
-/// Points of the distribution of lifetimes: this share of VMs lives no longer than so many hours.
+/// Points of the distribution of lifetimes: this share of VMs lives no longer than this many hours.
 const LIVES: [(f64, f64); 8] = [
     (0.0, 1.0 / 12.0),
     (0.64, 1.0),
@@ -315,7 +315,7 @@ struct Customers {
 }
 
 impl Customers {
-    /// The customer of so many VMs.
+    /// The customer of this many VMs.
     fn next(&mut self, random: &mut Random, count: u32) -> (u32, f64) {
         let has_history = random.share() < WITH_HISTORY;
         let chance = f64::from(count) / OF_CUSTOMER;

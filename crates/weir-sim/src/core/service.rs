@@ -13,7 +13,7 @@ use crate::rng;
 /// What a thread does next.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Next {
-    /// It runs so many instructions, from this time on.
+    /// It runs this many instructions, from this time on.
     Run(Ps, f64),
     /// It halts until this time; [`Ps::MAX`] if another thread must wake it.
     Halt(Ps),

@@ -171,7 +171,7 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Goes to lines of the page at `from`, of so many lines, where it is now, at `to`.
+    /// Goes to lines of the page at `from`, of this many lines, where it is now, at `to`.
     pub fn follow_page(&mut self, from: Place, to: Place, lines: u64) {
         self.cursor.forget();
         if let Some(program) = &mut self.program {

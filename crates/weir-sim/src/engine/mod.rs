@@ -111,7 +111,7 @@ impl Engine {
         let mut buckets = 0_u32;
         while let Some(mut bucket) = self.uncore.take(until) {
             buckets = buckets.wrapping_add(1);
-            // The user gave up the run: whoever observes it looks as well.
+            // The user gave up the run: what observes it looks as well.
             if buckets.is_multiple_of(LOOK_EVERY) && stop::requested() {
                 return;
             }

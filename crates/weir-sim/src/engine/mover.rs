@@ -107,7 +107,7 @@ impl Engine {
         self.uncore.wake_at(self.mover(), next.max(time + 1));
     }
 
-    /// Moves on by so many lines, or by fewer where their limits do not allow as many within this time: in the part of
+    /// Moves on by this many lines, or by fewer where their limits do not allow as many within this time: in the part of
     /// a window that is not simulated.
     pub fn skip_moves(&mut self, mut lines: u64, mut time: Ps) {
         while lines > 0 {

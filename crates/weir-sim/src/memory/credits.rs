@@ -24,7 +24,7 @@ pub struct Credits<T> {
 }
 
 impl<T> Credits<T> {
-    /// This many free credits (at least one), which so many hosts share.
+    /// This many free credits (at least one), which this many hosts share.
     pub fn new(number: u32, hosts: usize) -> Self {
         Self {
             free: number.max(1),

@@ -67,7 +67,7 @@ pub struct CoreParams {
 }
 
 impl CoreParams {
-    /// Time between two requests under an allocation of so many percent; 0 if the allocation delays none.
+    /// Time between two requests under an allocation of this many percent; 0 if the allocation delays none.
     pub fn allocated(&self, percent: u32) -> Ps {
         if percent >= 100 {
             return 0;

@@ -62,7 +62,7 @@ impl Mesh {
         }
     }
 
-    /// So many sockets or hosts, each with such a mesh. The numbers of cores and slices continue on the next.
+    /// This many sockets or hosts, each with such a mesh. The numbers of cores and slices continue on the next.
     /// Delays are known within one of them only.
     pub fn times(mut self, parts: u32) -> Self {
         // The slices of the second part start at `slices`; the table has one row more than its cores.

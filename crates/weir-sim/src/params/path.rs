@@ -264,7 +264,7 @@ impl Path {
     }
 }
 
-/// Time of a line on the bus of one of so many channels, which sustain this together.
+/// Time of a line on the bus of one of this many channels, which sustain this together.
 fn line_slot(all: GbPerSec, channels: u32, timing: &MediaTiming) -> Nanos {
     let share = GbPerSec(all.get() / f64::from(channels));
     share.line_time() * (1.0 - timing.refresh_share())

@@ -36,7 +36,7 @@ impl LlcConfig {
         }
     }
 
-    /// The cache of so many sockets or hosts, each of which has its own.
+    /// The cache of this many sockets or hosts, each of which has its own.
     pub fn times(self, parts: u32) -> Self {
         Self {
             lines: u64::from(parts) * self.lines,
@@ -77,7 +77,7 @@ pub struct ComplexParams {
 }
 
 impl UncoreParams {
-    /// The paths between so many cores and the slices.
+    /// The paths between this many cores and the slices.
     pub fn mesh(&self, cores: u32) -> Mesh {
         match &self.complex {
             Some(complex) => Mesh::of_complexes(cores, self.slices, self.hop, complex.crossing),

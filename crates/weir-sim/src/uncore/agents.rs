@@ -66,7 +66,7 @@ pub struct Uncore {
 }
 
 impl Uncore {
-    /// An idle uncore of so many hosts for threads that fill the cache as these classes; of both sockets if it `spans`
+    /// An idle uncore of this many hosts for threads that fill the cache as these classes; of both sockets if it `spans`
     /// them.
     pub fn new(
         params: Arc<Params>,
@@ -179,7 +179,7 @@ impl Uncore {
         self.targets[tier].slack < 0
     }
 
-    /// Whether so many requests wait for a tier that the L2 prefetchers run less far ahead (Intel Optimization
+    /// Whether this many requests wait for a tier that the L2 prefetchers run less far ahead (Intel Optimization
     /// Reference Manual 248966: the streamer prefetches further ahead while few requests are outstanding).
     #[inline]
     pub fn is_busy(&self, tier: u8) -> bool {

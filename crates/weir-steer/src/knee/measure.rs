@@ -224,7 +224,7 @@ impl Measure<'_> {
         self.see(Some(self.tenant(op)), limit, 1)
     }
 
-    /// A tenant alone under a limit, and the chain of a host, for so many windows; `None` if too little is counted.
+    /// A tenant alone under a limit, and the chain of a host, for this many windows; `None` if too little is counted.
     fn see(
         &self,
         tenant: Option<Tenant>,

@@ -100,7 +100,7 @@ impl Predicted {
     }
 }
 
-/// The advice on workloads that are drawn, with true counters and so many variations, and without counters and so many.
+/// The advice on workloads that are drawn, with true counters and this many variations, and without counters and this many.
 fn measure(
     seed: u64,
     numbers: impl Iterator<Item = u64>,

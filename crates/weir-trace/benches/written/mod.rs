@@ -21,7 +21,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// So many accesses.
+    /// This many accesses.
     pub fn new(accesses: u64) -> Self {
         let workload =
             Workloads::check("a.toml", REGIONS).unwrap_or_else(|error| panic!("{error}"));

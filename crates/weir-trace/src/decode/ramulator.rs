@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `LD 0x…`, `ST 0x…` | `LoadStoreTrace` |
 //! | `R 0x…`, `W 0x…`, also `0x… R` | older traces of memory requests |
-//! | `BUBBLES ADDRESS [STORE]` | `SimpleO3`: so many other instructions, a load, and a line that is written back |
+//! | `BUBBLES ADDRESS [STORE]` | `SimpleO3`: this many other instructions, a load, and a line that is written back |
 //!
 //! `ReadWriteTrace` of Ramulator 2 has vectors of channel, rank and bank in place of addresses, and is refused.
 

@@ -7,7 +7,7 @@ use weir_model::machine::MachineKind;
 use super::{Cited as _, Insight, Section, insight};
 use crate::output::{alike, figure, seconds};
 
-/// So many verdicts of a run are in sight; more wait to be unfolded.
+/// This many verdicts of a run are in sight; more wait to be unfolded.
 const IN_SIGHT: usize = 12;
 
 /// A machine in a few lines, with its run.

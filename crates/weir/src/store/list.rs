@@ -20,7 +20,7 @@ pub struct Filter {
     pub tier: Option<TierName>,
     /// Only runs that began at this time or later, in seconds since 1970 (UTC).
     pub since_s: Option<i64>,
-    /// At most so many, the newest.
+    /// At most this many, the newest.
     pub limit: Option<u32>,
     /// The figure to show next to each run, over the experiment and tier above.
     pub metric: Option<Metric>,

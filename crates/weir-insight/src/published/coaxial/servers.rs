@@ -48,7 +48,7 @@ pub(super) const TOYS: [Server; 4] = [
 /// Peak of a channel.
 pub(super) const PEAK_GBPS: f64 = 38.4;
 
-/// Every program on so many cores of a server.
+/// Every program on this many cores of a server.
 #[derive(Debug, Clone, Serialize)]
 struct All {
     tier: &'static str,

@@ -26,7 +26,7 @@ pub struct Participant {
 pub enum What {
     /// It repeats one instruction.
     Stream(TierOp),
-    /// It runs a described program, whose pages are on these tiers, in turns of so many pages.
+    /// It runs a described program, whose pages are on these tiers, in turns of this many pages.
     Program(Box<Workload>, Vec<(TierName, u32)>),
     /// It runs a command of a host, whose memory is on these tiers.
     Command(Command, Vec<(TierName, u32)>),

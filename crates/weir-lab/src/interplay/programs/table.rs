@@ -26,7 +26,7 @@ pub struct LoadPoint {
     pub who: String,
     /// Thousands of requests that arrive in a second.
     pub offered_k_per_s: f64,
-    /// 99 % are answered within so many microseconds.
+    /// 99 % are answered within this many microseconds.
     pub p99_us: f64,
     /// The mean, in microseconds.
     pub mean_us: f64,

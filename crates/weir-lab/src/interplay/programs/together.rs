@@ -116,7 +116,7 @@ impl Together {
         while done(&all) < wanted && all.window < LONGEST {
             let left = wanted.saturating_sub(done(&all)) as f64;
             let look = all.window * (left / done(&all).max(1) as f64);
-            // A rate that is known only roughly is not followed further than so many times what was seen.
+            // A rate that is known only roughly is not followed further than this many times what was seen.
             let most = (all.window * 8.0).min(LONGEST);
             all.extend(machine.observe(look.max(FIRST_LOOK).min(most))?);
         }

@@ -138,7 +138,7 @@ fn pace(run: &TogetherRun) -> Option<f64> {
     Some(instructions as f64 / run.window.get())
 }
 
-/// A program on so many cores.
+/// A program on this many cores.
 fn program(name: &str, threads: u32, placement: Placement) -> Option<Tenant> {
     let cores = (0..threads).collect();
     Some(Tenant::running(preset(name, threads)?, cores, placement))
@@ -200,7 +200,7 @@ fn dlrm(threads: u32, far: u32) -> Figure {
 
 const DLRM_THREADS: [u32; 9] = [1, 4, 8, 12, 16, 20, 24, 28, 32];
 
-/// The last count of threads with nine tenths of so many times one thread's pace.
+/// The last count of threads with nine tenths of this many times one thread's pace.
 fn linear_to() -> Figure {
     let steps: Vec<(u32, Figure)> = DLRM_THREADS.map(|n| (n, dlrm(n, 0))).into();
     Figure::new("threads", move |results| {

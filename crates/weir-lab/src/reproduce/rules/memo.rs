@@ -37,7 +37,7 @@ const ALIKE: &str = "4, 8 and 16 KB give the same within 0.3 %, so that chance s
 const TWO_RATIOS: &str =
     "the lesser and the greater of two ratios that were set (MEM-028, MEM-031)";
 
-/// Non-temporal stores of so many threads in blocks at random places of the card: the best block.
+/// Non-temporal stores of this many threads in blocks at random places of the card: the best block.
 fn best_block(threads: u32) -> Figure {
     let blocks = [1, 2, 4, 8, 16, 32, 64].map(|kib| {
         let stream = Stream::new(SERVER, "cxl0", Op::NtSt).without_prefetch();

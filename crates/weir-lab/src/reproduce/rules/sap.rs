@@ -40,7 +40,7 @@ fn regions(workload: &Workload, objects: &[&str]) -> Vec<String> {
         .collect()
 }
 
-/// An engine on so many cores, with some of its objects elsewhere.
+/// An engine on this many cores, with some of its objects elsewhere.
 #[derive(Debug, Clone, Serialize)]
 struct Engine {
     workload: Workload,
@@ -90,7 +90,7 @@ const REMOTE_23: Server = Server {
 };
 
 impl Server {
-    /// A figure of an engine with these objects on far memory, while so many streams of queries run.
+    /// A figure of an engine with these objects on far memory, while this many streams of queries run.
     fn figure(
         self,
         unit: &'static str,

@@ -38,7 +38,7 @@ fn loads(platform: &'static str, tier: &'static str) -> Figure {
     curve(Stream::new(platform, tier, Op::Ld), THREADS, PEAK)
 }
 
-/// Of a device with a tail, 1250 of so many hops make a mean of eight longer than the 99.9th
+/// Of a device with a tail, 1250 of this many hops make a mean of eight longer than the 99.9th
 /// percentile, and 125 longer than the 99.99th.
 const HOPS: u64 = 10_000_000;
 

@@ -24,7 +24,7 @@ impl WorkerPool {
         Ok(own)
     }
 
-    /// Lets so many of a tenant's threads run, all of them for `None`; says how many may.
+    /// Lets this many of a tenant's threads run, all of them for `None`; says how many may.
     ///
     /// # Errors
     /// There is no such tenant, or its threads cannot be limited.

@@ -63,7 +63,7 @@ fn sample(body: &[u8]) -> Option<Sample> {
     })
 }
 
-/// This many bytes at a place, if there are so many.
+/// This many bytes at a place, if there are this many.
 fn number<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..)?.first_chunk().copied()
 }

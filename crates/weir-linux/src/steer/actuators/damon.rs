@@ -23,9 +23,9 @@ use crate::steer::sensors::touched::Blocks;
 /// The times of a sample of each region, and of the samples that are counted together.
 const SAMPLE: Nanos = Nanos(5e6);
 const LOOK: Nanos = Nanos(1e8);
-/// A region is hot if so many of the 20 samples of a look, at least, met a touch.
+/// A region is hot if this many of the 20 samples of a look, at least, met a touch.
 const HOT: u64 = 1;
-/// A region is cold if none of so many looks met a touch.
+/// A region is cold if none of this many looks met a touch.
 const COLD: u64 = 50;
 /// Regions of a thread.
 const LEAST_REGIONS: u32 = 100;

@@ -350,7 +350,7 @@ fn free(limit: &Action) -> Action {
     limit
 }
 
-/// Whether an action does not limit a tenant with so many processors.
+/// Whether an action does not limit a tenant with this many processors.
 fn is_free(action: &Action, cpus: usize) -> bool {
     match action {
         Action::Cores { cores, .. } => cores.is_none_or(|cores| cores as usize >= cpus),

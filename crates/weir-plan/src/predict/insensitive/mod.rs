@@ -45,7 +45,7 @@ pub struct Program {
 /// How programs are judged.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Insensitive {
-    /// A program that is slowed by at most so much is insensitive.
+    /// A program that is slowed by at most this much is insensitive.
     pub margin_pct: f64,
     /// False positives that are allowed, as shares of all programs.
     pub targets: Vec<f64>,

@@ -16,7 +16,7 @@ fn vm(arrival: u32, departure: u32, gib: u32, touched_pct: u8) -> Vm {
     }
 }
 
-/// Every VM on its own day, with so many GiB in the pool.
+/// Every VM on its own day, with this many GiB in the pool.
 fn watched(vms: &[(Vm, u32)], local_gib: u32, machines: usize) -> MonitorRow {
     let mut trace = Trace::default();
     vms.iter().for_each(|(vm, _)| trace.push(*vm));

@@ -115,7 +115,7 @@ impl Known {
     }
 }
 
-/// The untouched percent that so many percent of the VMs have at most.
+/// The untouched percent that this many percent of the VMs have at most.
 fn nearest_rank(counts: &Counts, all: u32, percentile: u32) -> usize {
     let rank = (u64::from(all) * u64::from(percentile))
         .div_ceil(100)

@@ -132,7 +132,7 @@ pub struct Popularity {
 }
 
 impl Popularity {
-    /// Of a region of so many lines.
+    /// Of a region of this many lines.
     pub fn new(lines: f64, ranking: Ranking) -> Self {
         let (low, high): (f64, f64) = (0.5, lines + 0.5);
         let whole = match ranking {
@@ -255,7 +255,7 @@ mod tests {
             let drawn = flow(Law::Ranked(Ranking::Apex(alpha)), lines, 1.0);
             let whole = mean(&drawn.classes(), |popularity| popularity);
             prop_assert!((whole - 1.0).abs() < 1e-9, "{whole}");
-            // No cache of so many lines answers more than one that keeps the most popular ones.
+            // No cache of this many lines answers more than one that keeps the most popular ones.
             let hits = drawn.hits(characteristic_time(&[drawn], held * lines));
             let first = held.powf(alpha);
             prop_assert!(hits < first + 0.01, "{hits} of {first}");

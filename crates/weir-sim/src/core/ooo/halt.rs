@@ -55,7 +55,7 @@ impl Ooo {
         self.halt.ended.then_some(self.clock)
     }
 
-    /// It is given so many instructions, which may begin at `from`.
+    /// It is given this many instructions, which may begin at `from`.
     pub fn run_from(&mut self, from: Ps, instructions: f64) {
         let before = self.halt.end;
         self.halt.ended = false;

@@ -316,13 +316,13 @@ impl PhaseParts {
         self.parts.iter().map(|part| part.flow)
     }
 
-    /// Its program may fill so many lines of the last-level cache.
+    /// Its program may fill this many lines of the last-level cache.
     pub fn set_llc(&mut self, lines: f64) {
         self.caches.llc = lines;
         self.share(&[], 0.0);
     }
 
-    /// Computes what its accesses find in a last-level cache in which these other flows are, whose cores have so many lines
+    /// Computes what its accesses find in a last-level cache in which these other flows are, whose cores have this many lines
     /// in their L2s.
     pub fn share(&mut self, others: &[Flow], in_other_l2: f64) {
         let own: Vec<Flow> = self.parts.iter().map(|part| part.own).collect();

@@ -2,7 +2,7 @@
 
 use super::che_approximation::{Popularity, Ranking};
 
-/// The ranks of so many elements.
+/// The ranks of this many elements.
 pub struct Ranks {
     elements: u64,
     inverse: Inverse,
@@ -36,7 +36,7 @@ impl Ranks {
     /// The most ranks of [`Ranks::cached`].
     pub const KNOWN: u64 = 2048;
 
-    /// The ranks of so many elements.
+    /// The ranks of this many elements.
     pub fn new(elements: u64, ranking: Ranking) -> Self {
         let (low, high) = (0.5, elements as f64 + 0.5);
         let inverse = match ranking {

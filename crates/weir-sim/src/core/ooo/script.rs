@@ -103,7 +103,7 @@ impl Script {
         &self.phases
     }
 
-    /// What the program accesses in its current phase while its threads run so many instructions a picosecond each: lines
+    /// What the program accesses in its current phase while its threads run this many instructions a picosecond each: lines
     /// a picosecond.
     pub fn flows(&self, pace: f64) -> Vec<Flow> {
         let phase = &self.phases[self.now];
@@ -130,7 +130,7 @@ impl Script {
         }
     }
 
-    /// The program may fill so many lines of the last-level cache from now on. It has them for itself until
+    /// The program may fill this many lines of the last-level cache from now on. It has them for itself until
     /// [`Script::share`] says otherwise.
     pub fn set_llc(&mut self, lines: f64) {
         for phase in &mut self.phases {

@@ -115,7 +115,7 @@ impl Set {
         true
     }
 
-    /// The tag of the last of so many ways, and whether its line is modified.
+    /// The tag of the last of this many ways, and whether its line is modified.
     #[inline(always)]
     fn last(&self, ways: usize) -> (u32, bool) {
         let place = (ways - 1) % WAYS;
@@ -123,7 +123,7 @@ impl Set {
         (tag, self.dirty >> place & 1 != 0)
     }
 
-    /// Puts a tag before the others, of which the last of so many ways leaves.
+    /// Puts a tag before the others, of which the last of this many ways leaves.
     #[inline(always)]
     fn add(&mut self, tag: u32, write: bool, ways: usize) {
         self.low.copy_within(..WAYS - 1, 1);

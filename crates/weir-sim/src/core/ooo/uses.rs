@@ -44,7 +44,7 @@ pub struct Uses {
 }
 
 impl Uses {
-    /// Of so many regions.
+    /// Of this many regions.
     pub fn new(regions: usize) -> Self {
         Self {
             all: vec![Use::default(); regions],
@@ -77,7 +77,7 @@ impl Ooo {
         &self.uses.all
     }
 
-    /// Dispatch stalls for so long, for a branch's load or for the oldest one.
+    /// Dispatch stalls for this long, for a branch's load or for the oldest one.
     #[inline(always)]
     pub(super) fn wait_for_load(&mut self, time: Ps) {
         let oldest = self.loads.numbers().0;
@@ -92,7 +92,7 @@ impl Ooo {
         }
     }
 
-    /// Dispatch stalls for so long because the store buffer is full: for the oldest store, or a load before it.
+    /// Dispatch stalls for this long because the store buffer is full: for the oldest store, or a load before it.
     pub(super) fn wait_for_stores(&mut self, time: Ps) {
         let senior = self.stores.front().filter(|store| self.is_senior(store));
         let Some(&store) = senior else {

@@ -204,7 +204,7 @@ impl DieBlocks {
         entry.min(entries - 1) as usize
     }
 
-    /// Whether so many blocks are worn out that it takes no more programs.
+    /// Whether this many blocks are worn out that it takes no more programs.
     pub fn is_read_only(&self) -> bool {
         self.wear.as_ref().is_some_and(|wear| wear.is_read_only)
     }

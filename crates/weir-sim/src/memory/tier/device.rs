@@ -30,7 +30,7 @@ pub(super) struct Device {
 }
 
 impl Device {
-    /// An idle device with so many ports, for so many hosts.
+    /// An idle device with this many ports, for this many hosts.
     pub fn new(config: &DeviceConfig, ports: usize, hosts: usize, seed: u64) -> Self {
         Self {
             links: (0..ports).map(|_| Link::new(config.link)).collect(),

@@ -119,7 +119,7 @@ impl Chart for ParallelChart {
     }
 }
 
-/// A text of so much room at most.
+/// A text of this much room at most.
 fn text(class: &str, words: &str, (x, anchor): (f64, &str), y: f64, most: f64) -> Markup {
     let condensed = (text_width(words) > most).then(|| px(most));
     html! {

@@ -168,7 +168,7 @@ const ROUND: [&[f64]; 4] = [
     &[1.0],
 ];
 
-/// At most so many of these, evenly spread.
+/// At most this many of these, evenly spread.
 fn every_so_many(all: Vec<f64>, most: f64) -> Vec<f64> {
     let every = (all.len() as f64 / most).ceil().max(1.0) as usize;
     all.into_iter().step_by(every).collect()

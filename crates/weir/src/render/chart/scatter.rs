@@ -171,7 +171,7 @@ fn ends(dot: &Dot) -> [String; 2] {
         .map_or_else(Default::default, |ends| ends.map(figure))
 }
 
-/// The line on which one figure is the other and so much more.
+/// The line on which one figure is the other and this much more.
 fn diagonal(x: &Scale, y: &Scale, more: f64, class: &str) -> Markup {
     let (low, high) = x.reach();
     let (from, to) = (low.max(low - more), high.min(high - more));

@@ -19,7 +19,7 @@ use crate::files;
 use crate::store::Store;
 use crate::stored;
 
-/// Exports are at most so long.
+/// Exports are at most this long.
 const MOST_BYTES: usize = 256 << 20;
 
 /// What is known of a machine before it is fitted.

@@ -270,7 +270,7 @@ pub(super) fn run(
     show(context, &Document { header, output }, None)
 }
 
-/// Marks what is to move, the coldest first: enough to free so much, or all that is cold. Returns how much that is; `None` where
+/// Marks what is to move, the coldest first: enough to free this much, or all that is cold. Returns how much that is; `None` where
 /// all together is not enough.
 fn choose(objects: &mut [LiveObject], free: Option<Bytes>) -> Option<Bytes> {
     objects.sort_by(|a, b| {

@@ -290,7 +290,7 @@ impl<'a> Host<'a> {
         })
     }
 
-    /// Whether some threads share a processor where there are so many devices.
+    /// Whether some threads share a processor where there are this many devices.
     fn shares(&self, devices: usize) -> bool {
         let few = |cpus: &Cpus| cpus.all.len() < devices || cpus.all.contains(&self.cpu);
         few(&self.near_cpus) || few(&self.pool_cpus)

@@ -11,7 +11,7 @@ use weir_model::units::{Bytes, Nanos};
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 
-/// DAMON answers so often: the kernel's own interval.
+/// DAMON answers this often: the kernel's own interval.
 const LOOK: Nanos = Nanos(1e8);
 /// Loads that the busiest processor samples in a second.
 const LOADS_PER_S: u64 = 1000;

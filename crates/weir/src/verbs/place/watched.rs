@@ -63,11 +63,11 @@ pub struct WatchedObject {
     pub on: String,
     /// Touches of one of its pages in a second, in the last window.
     pub heat: f64,
-    /// So much of it moved to the slower tier, all moves together.
+    /// This much of it moved to the slower tier, all moves together.
     pub down: Bytes,
-    /// So much of it came back.
+    /// This much of it came back.
     pub up: Bytes,
-    /// For so many windows it must be cold before it moves to the slower tier next.
+    /// For this many windows it must be cold before it moves to the slower tier next.
     pub wait: u32,
 }
 

@@ -38,7 +38,7 @@ pub enum Reached {
 /// Which slices are asked back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// So many, the newest first.
+    /// This many, the newest first.
     Count(usize),
     /// This one.
     Slice(usize),

@@ -204,7 +204,7 @@ fn what_a_deaf_vm_has_stays_its_own() {
 /// What happens.
 #[derive(Debug, Clone, Copy)]
 enum Happens {
-    /// A user asks for something, and the manager is killed after so many steps.
+    /// A user asks for something, and the manager is killed after this many steps.
     Managed(Asked, usize),
     Killed(usize),
     Restarted(usize),

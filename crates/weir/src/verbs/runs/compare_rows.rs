@@ -105,7 +105,7 @@ fn numbers(
         .collect()
 }
 
-/// As a table of at most so many rows.
+/// As a table of at most this many rows.
 pub fn table(compared: &ComparedRuns, limit: usize) -> String {
     let ComparedRuns { a, b, rows, .. } = compared;
     let head = format!(

@@ -21,7 +21,7 @@ use crate::store::{Figure, RunState, Store};
 use crate::studies::RUNS_IMPORT;
 use crate::{files, session};
 
-/// Files are at most so long.
+/// Files are at most this long.
 const MOST_BYTES: usize = 16 << 20;
 
 /// Arguments.

@@ -20,7 +20,7 @@ use crate::progress::Progress;
 
 /// How long a profile of this host is, in seconds.
 const USUAL_S: f64 = 60.0;
-/// DAMON answers so often at most and at least, in seconds; ten times in an interval between.
+/// DAMON answers this often at most and at least, in seconds; ten times in an interval between.
 const LOOK_S: (f64, f64) = (0.1, 1.0);
 /// The interval at which a stop request is looked for.
 const PAUSE: Duration = Duration::from_millis(50);
