@@ -1,7 +1,7 @@
 //! Sampled accesses: which process accessed which memory, as the hardware records it several times a second
 //! (PEBS, Intel SDM volume 3, chapter "Performance monitoring"; IBS, AMD PPR).
 //!
-//! [`source`] finds the event, and a [`Sampler`] opens it on every processor. The kernel writes into a ring
+//! [`source()`] finds the event, and a [`Sampler`] opens it on every processor. The kernel writes into a ring
 //! for each of them, which is read once a window; a full ring loses the newest samples.
 
 mod ring;
