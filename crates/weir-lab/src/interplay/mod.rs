@@ -11,7 +11,7 @@
 //! | [`plan`] | topology and options | points |
 //! | `change` | the victim alone and together | how far it moved, and how sure that is |
 //! | `certainty` | changes over thread counts | the classes that a cell may be in, and what to measure again |
-//! | [`matrix`] | points and their records | cells, and the surface of thread counts behind them |
+//! | [`matrix()`] | points and their records | cells, and the surface of thread counts behind them |
 //! | `side_by_side` | counters alone and together | ratios (the paper's Table IV), and where requests wait |
 //! | `reason` | ratios | a cause in words, with its evidence |
 

@@ -1,6 +1,6 @@
 //! x86-64: the instructions for one line, as text for the assembler, once for each vector form.
 //!
-//! `\d` is the displacement of the line in bytes; [`loop_over_lines`] repeats a body with each displacement.
+//! `\d` is the displacement of the line in bytes; `loop_over_lines!` repeats a body with each displacement.
 //!
 //! Words to store are in zmm16, in ymm0 and ymm1, or in xmm0 to xmm3, and the registers after these have what
 //! is added to them; loads use other registers, so that both can be in one loop. Where a line is computed from
