@@ -538,6 +538,47 @@ fn a_scan_that_fills_the_fast_tier_s_bandwidth_is_interleaved() {
 }
 
 #[test]
+fn payback_makes_room_for_pages_larger_than_what_is_kept_free() {
+    // Few pages have all accesses, and a hundredth of the fast node is less than one of them.
+    let mut workload = cache(1, 512);
+    workload.regions.remove(0);
+    (workload.threads, workload.stalled) = (46, 0.8);
+    let band = |pages, accesses| Band { pages, accesses };
+    let heap = &mut workload.regions[0];
+    (heap.page, heap.accesses) = (Bytes::mib(2), 1.0);
+    heap.bands = vec![band(0.05, 1.0), band(0.95, 0.0)];
+    let host = host(100, 600);
+    let mut sim = start(&workload, &host, "payback", options(60.0));
+    sim.run(|| true);
+    let settled = sim.intervals()[120..].iter().map(|i| i.local_pct);
+    let local = settled.sum::<f64>() / 120.0;
+    assert!(local > 95.0, "{local}");
+}
+
+#[test]
+fn of_a_congested_tier_the_region_leaves_whose_latency_is_hidden_best() {
+    // Pages of the heap have more accesses each, and threads wait longer for each access.
+    let mut workload = cache(128, 120);
+    (workload.threads, workload.stalled) = (45, 0.9);
+    let band = |pages, accesses| Band { pages, accesses };
+    let scan = &mut workload.regions[0];
+    (scan.accesses, scan.mlp) = (0.35, 4.5);
+    scan.bands = vec![band(1.0, 1.0)];
+    let heap = &mut workload.regions[1];
+    (heap.accesses, heap.mlp) = (0.65, 2.5);
+    heap.bands = vec![band(0.05, 1.0), band(0.95, 0.0)];
+    let mut host = host(400, 400);
+    host.fast.curve = TierCurve::of_queue(Nanos(90.0), GbPerSec(60.0));
+    host.slow.curve = TierCurve::of_queue(Nanos(140.0), GbPerSec(30.0));
+    let mut sim = start(&workload, &host, "payback", options(60.0));
+    sim.run(|| true);
+    let settled = sim.intervals()[120..].iter().map(|i| i.maccesses);
+    let speed = settled.sum::<f64>() / 30.0;
+    let most = bound::most(&workload, &host, 1.0);
+    assert!(speed > 0.99 * most, "{speed} {most}");
+}
+
+#[test]
 fn phases_move_accesses_between_regions() {
     let mut workload = cache(200, 200);
     workload.phases = [[1.0, 0.0], [0.0, 1.0]]

@@ -66,8 +66,8 @@ pub struct Payback {
     waiting: bool,
     /// For how long room has been spare, in seconds.
     spare_s: f64,
-    /// Base pages that found no room and for which none has left yet. It is forgotten within a pass of sampling, which takes
-    /// so long.
+    /// Base pages that found no room and for which none has left yet. As many are reclaimed. It is forgotten within a pass of
+    /// sampling, which takes so long.
     backlog: f64,
     pass_s: f64,
     moves: Vec<Move>,
@@ -174,6 +174,8 @@ const ROOM_PAYS: f64 = 2.0;
 const ROOM_S: f64 = 5.0;
 /// Free memory that is kept for promotion at least, in ten-thousandths of the node.
 const HEADROOM: f64 = 100.0;
+/// Free memory that is kept for promotion at most, and at first.
+const MOST_HEADROOM: f64 = 500.0;
 
 impl Default for Payback {
     fn default() -> Self {
@@ -184,12 +186,12 @@ impl Default for Payback {
             stays_s: (STAYS_S[0] * STAYS_S[1]).sqrt(),
             scans: 1.0,
             most_scan: Scan::LINUX.bytes_per_s,
-            makes_room_s: 0.0,
+            makes_room_s: ROOM_S,
             price: 0.0,
             room: 0,
             lacks_room: false,
             node: 1.0,
-            headroom: HEADROOM,
+            headroom: MOST_HEADROOM,
             candidates: (0.0, 0.0),
             saves: 0.0,
             asks: 0.0,
@@ -251,7 +253,11 @@ impl Policy for Payback {
         if page.region >= self.regions.len() {
             self.regions.resize_with(page.region + 1, Region::default);
         }
-        let reserve = self.reserve();
+        // What waits for room has it before new pages that gain less, and not before those that gain as much.
+        let reserve = match self.regions[page.region].gains < self.asks * (1.0 - ALIKE) {
+            true => self.reserve(),
+            false => 2 * self.room,
+        };
         let region = &mut self.regions[page.region];
         let nth = region.placed as f64;
         region.placed += 1;
@@ -402,5 +408,9 @@ impl Policy for Payback {
 
     fn moves(&mut self) -> Vec<Move> {
         std::mem::take(&mut self.moves)
+    }
+
+    fn reclaims(&mut self) -> u64 {
+        self.backlog.min(self.node / swap::PART) as u64
     }
 }

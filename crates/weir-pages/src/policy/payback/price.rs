@@ -4,7 +4,7 @@
 //! candidates or new pages find no room: reclaim may find pages that are not accessed, and then room has no price. From there
 //! it rises while there is no room, and falls while there is some.
 
-use super::{ALIKE, HEADROOM, PASS_S, Payback, SMOOTH};
+use super::{ALIKE, HEADROOM, MOST_HEADROOM, PASS_S, Payback, SMOOTH};
 use crate::policy::Seen;
 use crate::tier::Tier;
 
@@ -16,9 +16,7 @@ const RISE: f64 = 2.0;
 const FALL: f64 = 1.05;
 /// The part of what is asked at which a price begins to rise.
 const BEGINS: f64 = 0.01;
-/// Free memory that is kept for promotion at most, in ten-thousandths of the node, and the factor by which it falls in an
-/// interval when no more is wanted.
-const MOST_HEADROOM: f64 = 500.0;
+/// The factor by which free memory for promotion falls in an interval when no more is wanted.
 const HEADROOM_FALLS: f64 = 1.1;
 
 /// Pages that are taken to be alike.
@@ -87,13 +85,15 @@ impl Payback {
             self.asks += (asks - self.asks) * SMOOTH;
         }
         self.lacks_room = unmet > 0.0 || seen.free_fast < self.room;
-        // Reclaim works ahead of promotion. Where it finds pages and candidates still find no room, more is kept free.
-        self.headroom = match seen.failed_full > 0 && seen.reclaimed > 0 {
+        // Reclaim works ahead of promotion. Where candidates still find no room, more is kept free: what was free may be less
+        // than one of their pages.
+        self.headroom = match seen.failed_full > 0 {
             true => self.headroom + 10_000.0 * seen.failed_full as f64 / self.node,
             false => self.headroom / HEADROOM_FALLS,
         };
         self.headroom = self.headroom.clamp(HEADROOM, MOST_HEADROOM);
-        self.backlog = (self.backlog + unmet) * (-seen.interval_s / self.pass_s).exp();
+        let left = self.backlog + seen.failed_full as f64 - seen.reclaimed as f64;
+        self.backlog = left.max(0.0) * (-seen.interval_s / self.pass_s).exp();
         let spare = seen.free_fast.saturating_sub(self.reserve());
         self.spare_s = match spare > 0 {
             true => self.spare_s + seen.interval_s,

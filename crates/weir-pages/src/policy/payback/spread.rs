@@ -97,9 +97,14 @@ pub(super) fn gains(seen: &Seen<'_>) -> Vec<f64> {
 }
 
 impl Payback {
-    /// Moves pages of the region that gains most by it, while the fast tier is congested or was.
+    /// Moves pages of one region, while the fast tier is congested or was.
+    ///
+    /// What has to change is the traffic of a tier, and each byte of it that leaves for the slower tier costs a wait. So the
+    /// region with the most traffic for its wait leaves first and returns last, however few accesses a page of it has, as
+    /// far as they pay for the move.
     pub(super) fn interleave(&mut self, seen: &Seen<'_>) {
-        let mut best: Option<(usize, Tier, f64)> = None;
+        let cost = (self.costs.moving(1) + self.flushes).get();
+        let mut tried: Vec<(usize, Tier, f64)> = Vec::new();
         for (n, (own, of)) in self.regions.iter_mut().zip(seen.regions).enumerate() {
             let dead = DEAD_BAND * seen.latency[0].get() / of.mlp;
             let Some(gain) = own.gain.filter(|gain| gain.abs() > dead) else {
@@ -119,18 +124,28 @@ impl Payback {
                 continue;
             }
             let by_page = gain.abs() * own.per_s[from] / of.pages[from] as f64;
-            if best.is_none_or(|(.., most)| by_page > most) {
-                best = Some((n, to, by_page));
+            if by_page * self.stays_s > cost {
+                let traffic_by_wait = of.mlp * (1.0 + of.writes);
+                let rank = match to {
+                    Tier::Slow => traffic_by_wait,
+                    Tier::Fast => 1.0 / traffic_by_wait,
+                };
+                tried.push((n, to, rank));
             }
         }
-        let Some((n, to, _)) = best else { return };
+        tried.sort_by(|a, b| b.2.total_cmp(&a.2));
+        let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
+        let traffic = Traffic::new(seen, &per_s);
+        let best = tried
+            .into_iter()
+            .map(|(n, to, _)| (n, to, traffic.part(n, to)))
+            .find(|(.., part)| *part > 0.0);
+        let Some((n, to, part)) = best else { return };
         let of = &seen.regions[n];
         let (from, all) = (
             of.pages[to.other() as usize] as f64,
             (of.pages[0] + of.pages[1]) as f64,
         );
-        let per_s: Vec<[f64; 2]> = self.regions.iter().map(|own| own.per_s).collect();
-        let part = Traffic::new(seen, &per_s).part(n, to);
         let most = MOVES_SHARE * seen.interval_s * 1e9 / self.costs.moving(1).get();
         let own = &mut self.regions[n];
         let (sign, wanted) = match to {

@@ -4,8 +4,8 @@ use super::spread::MOVES_SHARE;
 use super::{ALIKE, Move, Payback, Region, Seen};
 use crate::tier::Tier;
 
-/// The part of the fast node that is swapped in an interval at most, because counters are of the last one.
-const PART: f64 = 16.0;
+/// The part of the fast node that is swapped or reclaimed in an interval at most, because counters are of the last one.
+pub(super) const PART: f64 = 16.0;
 
 impl Payback {
     /// Asks for moves of the region whose pages on the slow tier gain most: they take room that is free, and then that of the
@@ -19,7 +19,8 @@ impl Payback {
                 })
                 .map(move |(n, (own, of))| (own.gains_on(t, of.pages), n))
         };
-        let Some((gains, n)) = on(1).max_by(|a, b| a.0.total_cmp(&b.0)) else {
+        let most = on(1).max_by(|a, b| a.0.total_cmp(&b.0));
+        let Some((gains, n)) = most.filter(|(gains, _)| *gains > 0.0) else {
             return;
         };
         let comes = &self.regions[n];
