@@ -28,7 +28,7 @@ fn profile(workload: &PagedWorkload, sampler: SamplerName, seconds: f64) -> Prof
         } else {
             1.0
         },
-        pages: 1 << 16,
+        pages: 1 << 18,
         times: Times {
             intervals: seconds as usize,
             interval_s: 1.0,

@@ -15,7 +15,7 @@ const T: [f64; 3] = [6.31, 2.92, 2.35];
 /// The least time between two looks of the model, in seconds.
 const STEP_S: f64 = 0.25;
 /// The most pages that are looked at.
-const PAGES: u64 = 1 << 16;
+const PAGES: u64 = 1 << 18;
 
 /// Accesses in a second of each workload under each policy, and which policy is first touch.
 #[derive(Clone, Copy)]

@@ -18,8 +18,11 @@ use crate::tier::trial::{bad, preset};
 const USUAL_S: f64 = 600.0;
 /// The simulation's interval in seconds.
 const STEP_S: f64 = 0.25;
-/// Pages that are looked at: a share of memory is known to 0.2 points (one standard deviation).
+/// Pages whose accessed bits are read: a share of memory is known to 0.2 points (one standard deviation).
 const PAGES: u64 = 1 << 16;
+/// Pages of which accesses are sampled. With fewer, chance decides how many of the few hottest pages of a small region are among
+/// them, and so how often it is accessed.
+const EVENT_PAGES: u64 = 1 << 18;
 /// Memory of the fast tier beyond what the workload has allocated: pages never move.
 const SPARE: f64 = 1.1;
 /// Time between two readings of accessed bits, in seconds.
@@ -127,7 +130,10 @@ impl Study for ProfileModel {
             workload,
             sampler,
             every,
-            pages: PAGES,
+            pages: match sampler {
+                SamplerName::Bits => PAGES,
+                SamplerName::Events => EVENT_PAGES,
+            },
             times: Times {
                 interval_s,
                 ..times
