@@ -156,6 +156,11 @@ fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
     table.to_string()
 }
 
+/// Whether a run has all its figures, in a word.
+pub(super) fn state(run: &RunLine) -> &'static str {
+    if run.partial { "partial" } else { "done" }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,9 +172,4 @@ mod tests {
         }
         assert!(experiment("lateness").unwrap_err().contains("latency"));
     }
-}
-
-/// Whether a run has all its figures, in a word.
-pub(super) fn state(run: &RunLine) -> &'static str {
-    if run.partial { "partial" } else { "done" }
 }
