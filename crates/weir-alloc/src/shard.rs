@@ -32,7 +32,7 @@ pub struct Inner {
     pub count: usize,
 }
 
-/// Where a shard's segments come from, and what they are told to belong to.
+/// Where a shard's segments come from, and what they belong to.
 #[derive(Clone, Copy)]
 pub struct Supply<'a> {
     pub source: &'a Source,

@@ -175,7 +175,7 @@ pub fn zipf(pages: f64, accesses: f64, items: f64, exponent: f64, bands: u32) ->
 }
 
 impl PagedWorkload {
-    /// Computing before each access, at a time in seconds, where a memory like this takes the waits.
+    /// Computing before each access, at a time in seconds: so much that threads stall as described while all pages are in this memory.
     pub(crate) fn compute_ns(&self, fast: &Memory, t: f64) -> f64 {
         let phase = self
             .phase_at(t)

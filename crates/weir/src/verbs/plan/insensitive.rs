@@ -33,7 +33,7 @@ Programs that are drawn at random run on local memory and on the pool's tier of
 a model. A random forest learns from counters of the local runs of one half
 which programs are slowed by the margin at most, and is judged on the other
 half, against thresholds on the cycles stalled on DRAM and on all memory.
-Halves are drawn anew for each split.
+Each split draws its own halves.
 
 A file of counters has the columns of `weir predict --evaluate`: workload,
 slowdown_pct, and counters by their portable names.
