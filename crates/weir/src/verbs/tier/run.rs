@@ -13,7 +13,7 @@ use weir_model::units::Bytes;
 use super::moves::Moving;
 use super::requests::{Args, Demote, Weight};
 use super::schemes::Migrating;
-use super::watch::{Asked, watch};
+use super::watch::{Asked, Counted, watch};
 use super::windows::{Tiered, in_words};
 use crate::context::Context;
 use crate::driver::header;
@@ -45,6 +45,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let migrating = Migrating::all(args, &host, &topology)?;
     let keeping = Keeping::begin(context, TIER_RUN)?;
     let before = tiering::in_force(root);
+    // Schemes work while the next one is being set.
+    let began = Counted::now(root)?;
     let mut settings = None;
     let mut in_force = before;
     if !wanted.is_empty() || !migrating.is_empty() {
@@ -77,7 +79,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         movings,
         migrating,
     };
-    let counted = watch(args, root, &topology, &mut asked, context);
+    let counted = watch(args, root, &topology, began, &mut asked, context);
     // Whatever was counted, the settings are restored first.
     let different = settings.map_or(Ok(Vec::new()), SystemSettings::restore);
     let counted = counted?;

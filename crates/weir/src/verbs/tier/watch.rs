@@ -21,14 +21,18 @@ use crate::session::say;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Counts at one time.
-struct Counted {
+pub(super) struct Counted {
     at: Instant,
     counts: TieringCounts,
     pressure: Option<Nanos>,
 }
 
 impl Counted {
-    fn now(root: &Root) -> Result<Self> {
+    /// What the kernel has counted by now.
+    ///
+    /// # Errors
+    /// It does not count.
+    pub fn now(root: &Root) -> Result<Self> {
         Ok(Self {
             at: Instant::now(),
             counts: tiering::counts(root)?,
@@ -58,11 +62,12 @@ pub(super) struct Watched {
     pub schemes: Vec<TierScheme>,
 }
 
-/// Windows until the time is over or a stop is requested.
+/// Windows from what was counted before the settings until the time is over or a stop is requested.
 pub(super) fn watch(
     args: &Args,
     root: &Root,
     topology: &Topology,
+    began: Counted,
     asked: &mut Asked,
     context: &Context,
 ) -> Result<Watched> {
@@ -73,11 +78,11 @@ pub(super) fn watch(
         migrating,
         ends,
     } = asked;
-    let began = Counted::now(root)?;
     let window = Duration::from_nanos(args.window.get() as u64);
+    let mut moved = Instant::now();
     let end = args
         .lasts
-        .map(|lasts| began.at + Duration::from_nanos(lasts.get() as u64));
+        .map(|lasts| moved + Duration::from_nanos(lasts.get() as u64));
     let start = began.at;
     let mut last = began;
     let is_over = |movings: &[Moving]| *ends && movings.iter().all(Moving::is_over);
@@ -86,7 +91,6 @@ pub(super) fn watch(
         let (asked, wrong) = demotion.ask(root, args.window);
         (wrong.iter()).for_each(|why| say(&format!("weir: warning: {why}")));
         let due = (last.at + window).min(end.unwrap_or(last.at + window));
-        let mut moved = last.at;
         while !context.stop.requested() && !is_due(moved, Some(due)) && !is_over(movings) {
             std::thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
             let now = Instant::now();

@@ -38,7 +38,7 @@ pub struct Tiered {
 /// A window. What the kernel does not count is absent.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TierWindow {
-    /// Its end, in seconds since the settings were in force.
+    /// Its end, in seconds since the kernel's counts were first read, before anything was set.
     pub t_s: f64,
     /// Its length.
     pub window_s: f64,
