@@ -177,7 +177,7 @@ fn points_of(root: &Table<'_>, space: &Space, points: Option<u64>) -> Option<u64
         (method, None) => {
             root.missing(
                 "points",
-                format!("a {method} search tries so many designs: add `points = 50`"),
+                format!("a {method} search tries this many designs: add `points = 50`"),
             );
             None
         }

@@ -11,7 +11,7 @@ use weir_model::workload::{Order, Phase, Region, Workload, Workloads};
 /// Chains that are chased at once.
 const CHAINS: [u32; 5] = [1, 2, 4, 8, 16];
 
-/// How often chases and lists hop: as the preset does, at once when the address is there, and with so much
+/// How often chases and lists hop: as the preset does, at once when the address is there, and with enough
 /// work between hops that a reorder buffer holds few of them. Part of a latency is worked through, and what
 /// never works does not tell how much.
 const HOPS: [f64; 2] = [1.0, 0.1];

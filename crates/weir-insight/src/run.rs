@@ -103,7 +103,7 @@ impl<'a> Run<'a> {
         self.check_offcore()
     }
 
-    /// A core has tens of reads under way at most, and none comes back in so few cycles.
+    /// A core has tens of reads under way at most, and none comes back within a cycle or two.
     fn check_offcore(&self) -> Result<(), InsightError> {
         let get = |counter| self.counters.get(counter);
         let Ok(cycles) = get(Counter::OffcoreCyclesDemandDataRd) else {

@@ -89,7 +89,7 @@ impl From<MachineError> for RecordError {
 /// Runs one point: warm-up, then windows until the interval is as tight as the machine's pacing
 /// asks for or its budget of windows is spent. The machine is at rest afterwards, whatever happened.
 ///
-/// Windows go on past the budget until `least_accesses` of the point were seen, for quantiles that need so many
+/// Windows go on past the budget until `least_accesses` of the point were seen, for quantiles that need that many
 /// and bandwidths that sway.
 ///
 /// # Errors

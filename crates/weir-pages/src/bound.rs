@@ -17,7 +17,7 @@ struct Item {
 
 /// Rounds of a search at most. Each improves the placement, or ends it.
 const ROUNDS: u32 = 100;
-/// A round tries to go so far towards its aim, and then half as far, so often.
+/// A round tries to go all the way to its aim, and then half as far, this often.
 const HALVINGS: u32 = 12;
 /// Weights of an access's traffic, to begin a search with, and parts of the pages that fill the fast tier.
 const TRAFFIC: [f64; 7] = [-0.3, -0.15, -0.1, -0.05, 0.0, 0.2, 1.0];
@@ -119,7 +119,7 @@ impl Problem<'_> {
     }
 
     /// Placements from which a search begins, with their speeds: one alone may stay in a dent of a curve. Accesses weigh by
-    /// their wait, and by their traffic so much more or less; a part of what that fills is on the fast tier.
+    /// their wait, and by their traffic this much more or less; a part of what that fills is on the fast tier.
     fn starts(&self) -> Vec<(f64, Vec<f64>)> {
         let filled = TRAFFIC.map(|weight| {
             self.fill(|item| {

@@ -49,7 +49,7 @@ impl Default for Costs {
 }
 
 impl Costs {
-    /// A move of a page of so many 4 KiB, in the thread that moves it.
+    /// A move of a page of this many 4 KiB, in the thread that moves it.
     pub fn moving(&self, base_pages: u64) -> Nanos {
         self.migrate + self.copy_4k * base_pages as f64
     }

@@ -281,7 +281,7 @@ impl Pages {
         self.touched[band].last().copied().unwrap_or(0.0)
     }
 
-    /// Ends an interval in which each page of a band was visited so often.
+    /// Ends an interval in which each page of a band was visited this often.
     pub(crate) fn advance(&mut self, visits: &[f64]) {
         for (band, more) in self.touched.iter_mut().zip(visits) {
             let last = band.last().copied().unwrap_or(0.0);

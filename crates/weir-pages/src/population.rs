@@ -75,7 +75,7 @@ impl Range<'_> {
         parts.into_iter().map(|part| part / all).collect()
     }
 
-    /// Bands of so many pages, which have so many accesses in a second.
+    /// Bands of `pages` pages, which have `per_s` accesses in a second.
     fn bands(&mut self, kind: Kind, pages: f64, per_s: f64) -> Vec<Band> {
         let (Kind::Chase | Kind::Heap | Kind::Cache) = kind else {
             return vec![Band {
@@ -135,7 +135,7 @@ impl Range<'_> {
     }
 }
 
-/// The n-th workload of a population, with so much memory.
+/// The n-th workload of a population, with this much memory.
 pub fn draw(seed: u64, n: u64, size: Bytes) -> Drawn {
     let mut draws = Draws::new(seed ^ n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let mut range = Range(&mut draws);

@@ -34,7 +34,7 @@ pub struct Requested {
     /// Accesses to memory in a request, in the mean.
     accesses: f64,
     spread: Spread,
-    /// One of so many requests is drawn.
+    /// One of this many requests is drawn.
     every: Option<f64>,
     draws: Draws,
 }
@@ -43,7 +43,7 @@ pub struct Requested {
 const DRAWN: f64 = 256.0;
 
 impl Requested {
-    /// Requests with so many accesses to memory in the mean.
+    /// Requests with this many accesses to memory in the mean.
     pub fn new(accesses: f64, spread: Spread, seed: u64) -> Self {
         Self {
             accesses,

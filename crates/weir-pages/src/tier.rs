@@ -99,7 +99,7 @@ impl TierCurve {
         Self::of_points([0.0, 0.25, 0.5, 0.7, 0.8, 0.9, 0.95].map(at).to_vec())
     }
 
-    /// The latency of a read while the tier has so much traffic, of which a share reads.
+    /// The latency of a read while the tier has this much traffic, of which a share reads.
     pub fn latency(&self, traffic: GbPerSec, read_share: f64) -> Nanos {
         let gbps = traffic.get().max(0.0);
         let (mut last, mut below): (f64, Option<f64>) = (0.0, None);

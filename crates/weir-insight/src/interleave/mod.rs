@@ -16,7 +16,7 @@ pub mod estimate;
 pub mod kernels;
 pub mod latency;
 
-/// Weights of a page-by-page interleaving (Linux weighted interleave): this many pages local, then so many
+/// Weights of a page-by-page interleaving (Linux weighted interleave): this many pages local, then this many
 /// on the slower tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct Weights {

@@ -471,7 +471,7 @@ impl Outcome for Predictions {
                 "Workloads that each predictor gets right",
                 &["predictor"],
                 "within",
-                ("share_pct", &format!("within so many points [% of {of}]")),
+                ("share_pct", &format!("within this many points [% of {of}]")),
             ));
         }
         let few = self.predictions.len() <= MOST_BY_CAUSE;

@@ -258,7 +258,7 @@ impl Outcome for WorkloadCost {
             share * 100.0
         );
         let shares = "of all cycles: those in which nothing was executed because the store buffer was full, or \
-                      while a load was under way that had missed so many caches. The last column is the latency \
+                      while a load was under way that had missed this many caches. The last column is the latency \
                       of demand reads beyond L2";
         vec![note(&self.workload, text), note("shares", shares.into())]
     }

@@ -43,7 +43,7 @@ pub struct CountedRegion {
 
 /// Phases whose pass takes less than this are one: no policy of pages follows them.
 const LONG_S: f64 = 10.0;
-/// A region whose lines are all in a cache still has so many misses in a touch, so that shares are defined.
+/// A region whose lines are all in a cache still has this many misses in a touch, so that shares are defined.
 const LEAST: f64 = 1e-9;
 /// Lines of a page of 4 KiB.
 const LINES: f64 = (BASE / LINE_BYTES) as f64;

@@ -9,7 +9,7 @@ pub(super) struct Popularity {
     scattered: bool,
 }
 
-/// Ranks of a Zipf law are divided into so many classes, each wider than the one before.
+/// Ranks of a Zipf law are divided into this many classes, each wider than the one before.
 const CLASSES: u32 = 96;
 /// Halvings of a range.
 const STEPS: u32 = 60;

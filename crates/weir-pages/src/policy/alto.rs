@@ -58,7 +58,7 @@ impl Alto {
     pub const GROUP: u32 = 10;
     /// Steps between the thresholds (section 6.4).
     pub const STEPS: u32 = ALTO_STEPS;
-    /// Counters are read once in so many seconds (section 6.4).
+    /// Counters are read once in this many seconds (section 6.4).
     pub const EVERY_S: f64 = 1.0;
 
     /// On a policy.
@@ -78,7 +78,7 @@ impl Policy for Alto {
     left_to_inner!();
 
     fn counters(&self) -> Option<HotCounters> {
-        // Reports of a device have no group of candidates; so many of them are taken.
+        // Reports of a device have no group of candidates; this many of them are taken.
         let share = f64::from(self.pass) / f64::from(Self::GROUP);
         self.inner.counters().map(|of| HotCounters {
             reports_per_s: of.reports_per_s * share,

@@ -33,7 +33,7 @@ struct Window {
     alone: f64,
 }
 
-/// Regions beyond so many are left where they are.
+/// Regions beyond this many are left where they are.
 const REGIONS: usize = 32;
 /// Memory that grows by less in a window, as a share, is all allocated (assumed, 0.5 to 5 %).
 const GREW: f64 = 0.01;
@@ -160,7 +160,7 @@ mod tests {
         [curve(90.0, 52.0), curve(140.0, 32.0)]
     }
 
-    /// A second of loads that wait, with so many at once.
+    /// A second of loads that wait, with this many at once.
     fn loads(mlp: f64, threads: f64) -> Window {
         Window {
             seconds: 1.0,

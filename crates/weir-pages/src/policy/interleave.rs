@@ -3,7 +3,7 @@
 use super::{Placing, Policy};
 use crate::tier::Tier;
 
-/// So many pages on the fast node, then so many on the slow one.
+/// This many pages on the fast node, then this many on the slow one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interleave {
     /// Weights of the fast and the slow node, 1 to 255 in Linux.

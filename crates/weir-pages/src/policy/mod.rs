@@ -75,7 +75,7 @@ pub struct Scan {
     /// How much of the address space is passed in a second. Linux: 256 MiB (`numa_balancing_scan_size_mb`) in a period
     /// between 1 s and 60 s.
     pub bytes_per_s: f64,
-    /// How often so much is passed at most, since a stretch without a page to take out does not count.
+    /// How often this much is passed at most, since a stretch without a page to take out does not count.
     pub passes: f64,
 }
 
@@ -277,7 +277,7 @@ pub trait Policy: Send {
     }
 
     /// Accesses for each event sample that the policy reads of the processor (PEBS, IBS). With it, [`RegionSeen::per_s`]
-    /// has the noise of so many samples, and each sample takes time of a thread; without it, counts are exact.
+    /// has the noise of this many samples, and each sample takes time of a thread; without it, counts are exact.
     fn event_period(&self) -> Option<f64> {
         None
     }

@@ -31,7 +31,7 @@ const COLD_EVERY_S: f64 = 4.0 * 3600.0;
 /// Accesses in a second, of which bands that are touched rarely are shares: threads, waiting for memory of 100 ns.
 const ACCESSES_PER_S: f64 = THREADS as f64 * STALLED * MLP / 100e-9;
 
-/// A region by its share of memory and the share of its pages that is touched within so many seconds.
+/// A region by its share of memory and the share of its pages that is touched within this many seconds.
 struct Part {
     name: &'static str,
     kind: PageKind,
@@ -123,7 +123,7 @@ pub fn assumed(name: &str) -> &'static str {
     }
 }
 
-/// A program of Alto's evaluation with so much memory.
+/// A program of Alto's evaluation with this much memory.
 fn scaled(name: &str, total: f64) -> Option<PagedWorkload> {
     let mut program = graphs::by_name(name)?;
     let own: u64 = program.regions.iter().map(|r| r.bytes.get()).sum();
@@ -157,7 +157,7 @@ const NAMES: &[(&str, &str)] = &[
     ),
 ];
 
-/// A preset by its name, with so much memory.
+/// A preset by its name, with this much memory.
 pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
     let total = size.get() as f64;
     use PageKind::{Anon, File};

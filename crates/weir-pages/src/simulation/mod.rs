@@ -114,7 +114,7 @@ pub struct Simulation<'a> {
     debt_ns: f64,
     flow: Flow,
     moment: Moment,
-    /// Accesses of each page by band in the last interval, and visits with so many accesses each.
+    /// Accesses of each page by band in the last interval, and visits with this many accesses each.
     rates: Vec<f64>,
     visits: Vec<f64>,
     bursts: Vec<f64>,

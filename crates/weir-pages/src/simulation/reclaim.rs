@@ -8,11 +8,11 @@ use crate::workload::PageKind;
 
 /// Pages that a thread reclaims before it allocates (`SWAP_CLUSTER_MAX`).
 const DIRECT: u64 = 32;
-/// After so many runs without success kswapd gives up (`MAX_RECLAIM_RETRIES`), ...
+/// After this many runs without success kswapd gives up (`MAX_RECLAIM_RETRIES`), ...
 const MOST_FAILURES: u32 = 16;
 /// ... and TPP's patches let it try again after 10 s. Linux would wait for a thread to reclaim first.
 const RETRY_S: f64 = 10.0;
-/// A run has no success if it frees less than one of so many pages that it looks at. Linux: if it frees none.
+/// A run has no success if it frees less than one of this many pages that it looks at. Linux: if it frees none.
 const FEW: u64 = 256;
 
 impl Simulation<'_> {

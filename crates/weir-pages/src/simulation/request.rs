@@ -111,7 +111,7 @@ impl Simulation<'_> {
         }
     }
 
-    /// Whether a page of a band has so many accesses in an interval, which are a Poisson variable.
+    /// Whether a page of a band has this many accesses in an interval, which are a Poisson variable.
     fn counted_at_least(&mut self, band: usize, threshold: f64) -> bool {
         let mean = self.rates[band];
         if mean > threshold + 6.0 * threshold.sqrt() {

@@ -16,7 +16,7 @@ use crate::workload::{PageKind, Region};
 pub enum Sampler {
     /// Reads and clears the accessed bit of each page: one touch for however many accesses since the last look.
     AccessedBits,
-    /// Sees one of so many accesses (Chameleon of TPP, ASPLOS 2023, section 3: one of 200).
+    /// Sees one of this many accesses (Chameleon of TPP, ASPLOS 2023, section 3: one of 200).
     Events(f64),
 }
 

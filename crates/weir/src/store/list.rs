@@ -143,7 +143,7 @@ impl Store {
             .at(&self.path)
     }
 
-    /// Seconds since 1970 of a time in words: `2026-03-01`, `2026-03-01 14:05` (UTC), or so many
+    /// Seconds since 1970 of a time in words: `2026-03-01`, `2026-03-01 14:05` (UTC), or this many
     /// days, hours or minutes ago: `7d`, `12h`, `30m`. `None` if it is none of these.
     ///
     /// # Errors

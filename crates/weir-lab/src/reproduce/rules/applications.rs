@@ -20,7 +20,7 @@ const SPIKE: &str =
 const GAP: &str = "ours is the first of loads 10,000 apart at which p99 on the card is a quarter longer: the paper has no \
      measure of large";
 const BEFORE: &str = "ours at 50,000 requests a second, the last such load that the card answers";
-const ROWS: &str = "the preset of MERCI, the benchmark of the paper; ours is the last count with nine tenths of so many times one thread";
+const ROWS: &str = "the preset of MERCI, the benchmark of the paper; ours is the last count with nine tenths of that many times one thread";
 const WINS: &str = "ours is the first count at which every fifth page on the card gains 1 %";
 const FILES: &str = "the worst of the presets of filebench's file server and mail server, 16 threads in the page cache on DRAM";
 const FILES_FILL: &str =

@@ -11,8 +11,8 @@
 //! - Pages of a region whose accesses would gain on the slow tier go there, as many as the model says, and return when
 //!   they would not: bandwidth-bound regions end up interleaved ([`spread`]).
 //! - The fast node has a price: what a page on it must gain in a second ([`price`]). Pages of the fast node are sampled while
-//!   candidates find no room. One that gains less than the price leaves if a candidate gains so much more that the swap pays for
-//!   both moves, and a new page of a region that gains no more takes spare room alone. Regions whose pages are alike are
+//!   candidates find no room. One that gains less than the price leaves if a candidate gains enough more to pay for both
+//!   moves of the swap, and a new page of a region that gains no more takes spare room alone. Regions whose pages are alike are
 //!   swapped without hint faults ([`swap`]).
 
 use weir_model::units::Nanos;
@@ -67,7 +67,7 @@ pub struct Payback {
     /// For how long room has been spare, in seconds.
     spare_s: f64,
     /// Base pages that found no room and for which none has left yet. As many are reclaimed. It is forgotten within a pass of
-    /// sampling, which takes so long.
+    /// sampling, which takes `pass_s`.
     backlog: f64,
     pass_s: f64,
     moves: Vec<Move>,
@@ -158,7 +158,7 @@ const EVENT_PERIOD: f64 = 10_007.0;
 /// Pages whose gains differ by less than this share are alike, and are not swapped: a region of 10 MB has hundreds of samples
 /// in a second, which tell its rate to a few percent, and curves are known to a few percent as well.
 const ALIKE: f64 = 0.1;
-/// A pass of sampling takes so long, at least and at most.
+/// A pass of sampling takes this long, at least and at most.
 const PASS_S: [f64; 2] = [1.0, 20.0];
 /// How often sampling and the expected stay are set.
 const EVERY_S: f64 = 10.0;
@@ -168,9 +168,9 @@ const STAYS_S: [f64; 2] = [5.0, 500.0];
 const LEAST_SCAN: f64 = 1.0 / 8.0;
 /// Sampling takes this share of the program's time at most.
 const SCAN_SHARE: f64 = 0.004;
-/// Room for a new page pays if it saves so many times the cost of a move.
+/// Room for a new page pays if it saves this many times the cost of a move.
 const ROOM_PAYS: f64 = 2.0;
-/// Room is made for so long after it was found to pay.
+/// Room is made for this long after it was found to pay.
 const ROOM_S: f64 = 5.0;
 /// Free memory that is kept for promotion at least, in ten-thousandths of the node.
 const HEADROOM: f64 = 100.0;

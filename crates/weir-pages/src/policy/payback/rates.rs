@@ -33,7 +33,7 @@ const GUESSED: f64 = 20.0;
 const SURE: f64 = 2.0;
 /// Between one page of a hundred with all accesses, and pages that are alike.
 const SHAPES: [f64; 2] = [0.01, 100.0];
-/// Counts are forgotten within so long.
+/// Counts are forgotten within this long.
 const FORGET_S: f64 = 20.0;
 
 impl Default for Rates {
@@ -61,7 +61,7 @@ impl Rates {
         }
     }
 
-    /// Accesses in a second that are expected of a page that faulted so long after it was unmapped.
+    /// Accesses in a second that are expected of a page that faulted this long after it was unmapped.
     pub(super) fn expected(&self, latency_s: f64) -> f64 {
         (self.shape + 1.0) / (self.shape / self.mean.max(1e-9) + latency_s.max(1e-6))
     }
@@ -79,7 +79,7 @@ impl Rates {
         self.sampled <= GUESSED || self.shape / (1.0 + self.shape) > 1.0 - ALIKE
     }
 
-    /// An interval in which a page was accessed so often in a second.
+    /// An interval in which a page was accessed this often in a second.
     pub(super) fn observe(&mut self, mean: f64, interval_s: f64) {
         let keeps = (-interval_s / FORGET_S).exp();
         self.sampled *= keeps;
@@ -102,7 +102,7 @@ impl Rates {
             (low * high).sqrt()
         };
         self.likely = shape_of(seen);
-        // A swap costs for certain and gains only if pages differ: they are as alike as so few samples leave possible.
+        // A swap costs for certain and gains only if pages differ: they are as alike as the few samples leave possible.
         self.shape = shape_of(seen + SURE * (seen * (1.0 - seen) / counted).sqrt());
         self.sampled += std::mem::take(&mut self.fresh);
         self.mean = mean;

@@ -6,7 +6,7 @@ use crate::limit::{Grain, Limit};
 /// The search covers this factor.
 const REACH: f64 = 2.0;
 
-/// The limits of tenants with so many cores together.
+/// The limits of tenants with this many cores together.
 #[derive(Debug, Clone, Copy)]
 pub struct Steps<'a> {
     pub cores: f64,

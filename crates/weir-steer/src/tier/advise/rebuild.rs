@@ -295,7 +295,7 @@ pub fn rebuild(
     }
 }
 
-/// The threads that access memory so often in a second, from the time that each access takes, and the share of time that
+/// The threads that access memory this often in a second, from the time that each access takes, and the share of time that
 /// they wait with which whole threads do.
 fn threads(per_s: f64, regions: &[Region], stalled: f64, curve: &TierCurve) -> (f64, f64) {
     let outstanding: f64 = regions

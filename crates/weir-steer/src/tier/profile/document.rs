@@ -55,9 +55,9 @@ pub struct Profile {
     pub seconds: f64,
     /// The length of an interval.
     pub interval_s: f64,
-    /// Pages that were touched in the last so many seconds are hot.
+    /// Pages that were touched in the last this many seconds are hot.
     pub hot_s: f64,
-    /// Pages that were touched in the last so many seconds, and are not hot, are warm.
+    /// Pages that were touched in the last this many seconds, and are not hot, are warm.
     pub warm_s: f64,
     /// The least part of an address space that is distinguished.
     pub granule: Bytes,
@@ -138,7 +138,7 @@ pub struct TouchRate {
     pub region: String,
     /// What its pages hold.
     pub kind: PageKind,
-    /// Each page is touched at least so often in a second ...
+    /// Each page is touched at least this often in a second ...
     pub from_per_s: f64,
     /// ... and less often than this; 0 for pages that were not touched.
     pub to_per_s: f64,

@@ -224,8 +224,8 @@ impl Looked {
                 self.every
             ),
             SamplerName::Events => format!(
-                "one of {} accesses to {pages} pages, chosen at random: a page that is touched less often than so many \
-                 times in an interval may be seen as not touched",
+                "one of {0} accesses to {pages} pages, chosen at random: a page with fewer than {0} accesses in an interval \
+                 may be seen as not touched",
                 self.every
             ),
         }

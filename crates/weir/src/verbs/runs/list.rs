@@ -103,7 +103,7 @@ fn filter(args: &Args, store: &Store) -> Result<Filter> {
         None => None,
         Some(words) => Some(store.time(words)?.ok_or_else(|| {
             Failure::request(format!(
-                "--since: `{words}` is no time; write 2026-03-01, `2026-03-01 14:05`, or 7d, 12h, 30m for so long ago"
+                "--since: `{words}` is no time; write 2026-03-01, `2026-03-01 14:05`, or 7d, 12h, 30m ago"
             ))
         })?),
     };
