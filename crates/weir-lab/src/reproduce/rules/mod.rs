@@ -35,7 +35,7 @@ const REQUESTS: &str = "needs single requests: when each arrives, and which wait
 const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of alike";
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
-const OCCUPANCY: &str = "needs the cache's occupancy by tenant";
+const OCCUPANCY: &str = "needs tags of the cache where requests alone fill it";
 const TRANSACTIONS: &str =
     "needs an engine of transactions whose accesses are counted, and its locks";
 const HYPER_THREADS: &str = "needs two threads on one core: the model has one thread a core";
