@@ -1,5 +1,6 @@
 //! What both tiers keep on a drawn machine.
 
+mod bound;
 mod draw;
 
 use std::fmt;
@@ -10,6 +11,7 @@ use weir_steer::guard::Bounds;
 use weir_steer::steered::SteeredTenant;
 
 use crate::library::{Bench, Free, Given};
+pub use bound::Bound;
 use draw::Drawn;
 
 /// Windows of a phase.
@@ -59,6 +61,9 @@ fn alone(bench: &Bench, phase: &[SteeredTenant], role: Role) -> Vec<f64> {
 }
 
 impl Kept {
+    /// The parts of alone that are wanted of both tiers.
+    const WANTED: (f64, f64) = (0.95, 0.85);
+
     /// Draws a machine and measures it.
     pub fn measure(seed: u64) -> Self {
         let drawn = Drawn::new(seed);
@@ -142,7 +147,7 @@ impl Kept {
 
     /// Whether both tiers keep what is wanted.
     pub fn is_good(&self) -> bool {
-        Self::mean(&self.fast) >= 0.95 && Self::mean(&self.slow) >= 0.85
+        Self::mean(&self.fast) >= Self::WANTED.0 && Self::mean(&self.slow) >= Self::WANTED.1
     }
 
     /// Whether a restrained tenant gets less than the floor of the bounds.

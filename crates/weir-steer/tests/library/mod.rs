@@ -19,9 +19,9 @@ use weir_steer::steered::{Phase, SteeredTenant};
 use weir_steer::{Controller, Decision, Readings, Role, Share, Why};
 
 /// A quarter of a second, as on a server.
-const WINDOW: Nanos = Nanos(250e6);
+pub const WINDOW: Nanos = Nanos(250e6);
 /// What `cpu.max` has as its period by default.
-const PERIOD: Nanos = Nanos(100e6);
+pub const PERIOD: Nanos = Nanos(100e6);
 /// Windows under control.
 const WINDOWS: u32 = 12;
 /// Windows alone; the first one is not counted.
