@@ -35,6 +35,8 @@ const LATENCIES: &str = "server only, single requests; the paper's p99 is the cl
 
 /// Requests that are watched for a quantile.
 const REQUESTS: u64 = 4_000;
+/// Threads of YCSB, each with one request under way: those of MICRO 2023's published scripts. MEMO does not name a number.
+const CLIENTS: u32 = 12;
 /// Lines that each thread of another program touches.
 const ACCESSES: u64 = 20_000;
 
@@ -78,7 +80,7 @@ fn of_run(
     })
 }
 
-/// Redis with uniform keys on one core, closed without a rate.
+/// Redis with uniform keys on one core, closed without a rate; with one, clients send requests as YCSB does.
 fn redis(placement: Placement, per_second: Option<f64>) -> Option<Vec<Tenant>> {
     let mut work = preset("redis-ycsb-a", 1)?;
     for region in work.phases.iter_mut().flat_map(|phase| &mut phase.regions) {
@@ -86,7 +88,9 @@ fn redis(placement: Placement, per_second: Option<f64>) -> Option<Vec<Tenant>> {
             region.order = Order::Random;
         }
     }
-    work.requests.as_mut()?.per_second = per_second;
+    let requests = work.requests.as_mut()?;
+    requests.per_second = per_second;
+    requests.clients = per_second.map(|_| CLIENTS);
     Some(vec![Tenant::running(work, vec![0], placement)])
 }
 
