@@ -122,6 +122,21 @@ fn a_mistake_is_reported_with_its_line_and_what_was_meant() {
 }
 
 #[test]
+fn clients_send_at_a_rate() {
+    let with = |requests: &str| GOOD.replacen("[[phase]]", &format!("{requests}[[phase]]"), 1);
+    let text = with("[requests]\nper_second = 20_000\nclients = 12\n");
+    let work = Workloads::check("served.toml", &text).unwrap();
+    assert_eq!(work.requests.as_ref().unwrap().clients, Some(12));
+    let again = Workloads::check("served.toml", &work.to_toml(&[])).unwrap();
+    assert_eq!(again, work);
+    let found = mistakes(&with("[requests]\nclients = 12\n"));
+    assert!(
+        found.iter().any(|(_, m)| m.contains("add `per_second`")),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn what_a_phase_says_together_has_to_fit() {
     let phase = |regions: &str| {
         mistakes(&format!(

@@ -63,6 +63,7 @@ fn requests(spread: Spread) -> Requests {
         instructions: LENGTH,
         spread,
         per_second: None,
+        clients: None,
         think: Nanos(0.0),
         locked: 0.0,
         updates: None,
@@ -188,6 +189,33 @@ fn clients_that_think_are_a_closed_network() {
     let seen = run(program(3, thinks), Nanos(6_000.0 * time));
     near("throughput", seen.per_ns(), 3.0 / (4.0 * time), 0.05);
     near("latency", seen.mean(), time, 0.05);
+}
+
+#[test]
+fn clients_with_one_request_each_keep_their_rate_and_bound_the_queue() {
+    let (time, _) = service();
+    let from = |clients, load: f64| Requests {
+        per_second: Some(load / time * 1e9),
+        clients: Some(clients),
+        ..requests(Spread::Fixed)
+    };
+    // One client never waits for another one.
+    let one = run(program(1, from(1, 0.5)), Nanos(4_000.0 * time));
+    near("its rate", one.per_ns(), 0.5 / time, 0.02);
+    near("its p99", one.quantile(0.99), time, 0.02);
+    // Late requests are sent at once, so that a rate that can be answered is answered.
+    let all = run(program(1, from(12, 0.9)), Nanos(20_000.0 * time));
+    near("the rate of all", all.per_ns(), 0.9 / time, 0.02);
+    // Beyond it each request waits for those of all other clients, however long the run is.
+    for threads in [1, 2] {
+        let beyond = run(
+            program(threads, from(12, 1.2 * f64::from(threads))),
+            Nanos(20_000.0 * time),
+        );
+        let servers = f64::from(threads);
+        near("throughput", beyond.per_ns(), servers / time, 0.02);
+        near("latency", beyond.mean(), 12.0 / servers * time, 0.03);
+    }
 }
 
 #[test]

@@ -123,6 +123,7 @@ pub fn arrivals(cores: u32, per_second: f64) -> Workload {
         instructions: u64::from(SHORT),
         spread: Spread::Fixed,
         per_second: Some(per_second / READING),
+        clients: None,
         think: Nanos(0.0),
         locked: 0.0,
         updates: None,

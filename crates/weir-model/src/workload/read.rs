@@ -80,6 +80,7 @@ fn read_requests(table: &Table<'_>, phases: &[Phase]) -> Requests {
         instructions: number("instructions").map_or(period, |n| n as u64),
         spread: spread.unwrap_or_default(),
         per_second: number("per_second"),
+        clients: number("clients").map(|n| n as u32),
         think: Nanos(number("think").unwrap_or(0.0)),
         locked: number("locked").unwrap_or(0.0),
         updates: number("updates"),
@@ -87,6 +88,10 @@ fn read_requests(table: &Table<'_>, phases: &[Phase]) -> Requests {
     if requests.is_open() && requests.think.get() > 0.0 {
         let message = "requests that arrive at a rate do not wait until a thread has thought";
         table.wrong("think", message, Some("leave one of the two out".into()));
+    }
+    if requests.clients.is_some() && !requests.is_open() {
+        let message = "clients send requests at a rate, and there is none";
+        table.wrong("clients", message, Some("add `per_second`".into()));
     }
     requests
 }

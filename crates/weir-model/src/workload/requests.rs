@@ -23,6 +23,12 @@ pub struct Requests {
     /// thought.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per_second: Option<f64>,
+    /// Clients that send the requests of `per_second` in equal parts, at equal intervals each, as YCSB does with a target. A
+    /// client has one request under way: if its turn comes before the answer, it sends the next request when it has the
+    /// answer, and the latency counts from then. A timer wakes it up to 50 us late (Linux, `PR_SET_TIMERSLACK`). Without
+    /// clients requests arrive at random.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<u32>,
     /// In a closed loop, the mean time from an answer to the thread's next request, spread exponentially. During that time
     /// the thread waits for something other than memory: a client, the network, another service.
     #[serde(default)]

@@ -27,6 +27,7 @@ pub const FILE_KEYS: &[Key] = keys! {
 pub const REQUEST_KEYS: &[Key] = keys! {
     "instructions": Count 100 to 1000000000000.0, Defaulted, "40_000", "Instructions of one request, the mean of all; those of all phases together unless given.";
     "per_second": Share 0.001 to 1000000000.0, Defaulted, "50_000", "Requests that arrive in a second, at random times, for all threads together: an open loop. Unless given the loop is closed: a thread has its next request as soon as it has thought.";
+    "clients": Count 1 to 100000, Defaulted, "12", "Clients that send the requests of `per_second` in equal parts, each at equal intervals and with one request under way: if its turn comes before the answer, it sends the next request when it has the answer. Unless given requests arrive at random times, whether or not earlier ones are answered.";
     "think": Time 0.0 to 1e11, Defaulted, "1 ms", "In a closed loop, the mean time between an answer and the thread's next request; 0 unless given.";
     "updates": Share 0.0 to 1.0, Defaulted, "0.5", "Share of the requests that write, for the real application; the `stores` of its data unless given.";
     "locked": Share 0.0 to 1.0, Defaulted, "0.1", "Share of a request's instructions under the program's lock, which one thread has at a time; 0 unless given.";

@@ -66,6 +66,9 @@ fn write_requests(text: &mut String, requests: &Requests) {
     if let Some(rate) = requests.per_second {
         let _ = writeln!(text, "per_second = {rate}");
     }
+    if let Some(clients) = requests.clients {
+        let _ = writeln!(text, "clients = {clients}");
+    }
     if requests.think.get() > 0.0 {
         let _ = writeln!(text, "think = \"{}\"", requests.think);
     }

@@ -43,6 +43,26 @@ enum Stage {
     Runs(Ps),
 }
 
+/// When the requests of an open loop come.
+enum Arrivals {
+    /// At random: the mean time between two, and when the next one comes.
+    Random(f64, f64),
+    /// From clients, each after this time, or when it has its answer.
+    Clients(f64, Vec<Client>),
+}
+
+/// A client, which has one request under way.
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    /// When its turn is.
+    turn: f64,
+    /// When it sends its next request; [`Ps::MAX`] while one is under way.
+    sends: Ps,
+}
+
+/// How late a timer wakes a client at most: the slack that Linux gives to a process (prctl(2), `PR_SET_TIMERSLACK`).
+const SLACK: f64 = 50e6;
+
 /// The requests of one program.
 pub struct Service {
     /// The number of its first thread.
@@ -51,8 +71,9 @@ pub struct Service {
     instructions: f64,
     spread: Spread,
     locked: f64,
-    /// In an open loop: the mean time between two requests, and when the next one comes.
-    arrivals: Option<(f64, f64)>,
+    arrivals: Option<Arrivals>,
+    /// The client whose request a thread has, if there are clients.
+    asked: Vec<usize>,
     think: f64,
     /// Whether a thread has the lock, and those that wait for it.
     taken: bool,
@@ -71,6 +92,7 @@ impl Service {
             spread: requests.spread,
             locked: requests.locked,
             arrivals: None,
+            asked: vec![0; threads],
             think: requests.think.get() * 1e3,
             taken: false,
             waiting: VecDeque::new(),
@@ -79,7 +101,18 @@ impl Service {
         };
         if let Some(rate) = requests.per_second {
             let mean = 1e12 / rate;
-            service.arrivals = Some((mean, service.exponential() * mean));
+            service.arrivals = Some(match requests.clients {
+                None => Arrivals::Random(mean, service.exponential() * mean),
+                Some(clients) => {
+                    let period = mean * f64::from(clients);
+                    let client = |_| {
+                        let turn = service.unit() * period;
+                        let sends = turn as Ps;
+                        Client { turn, sends }
+                    };
+                    Arrivals::Clients(period, (0..clients).map(client).collect())
+                }
+            });
         }
         service
     }
@@ -89,15 +122,21 @@ impl Service {
         let i = thread - self.first;
         match self.threads[i] {
             Stage::Free(free) => {
-                let came = match self.arrivals {
-                    Some((_, next)) => next as Ps,
-                    None => free,
+                let came = match self.comes(free) {
+                    (came, _) if came > horizon => return Next::Halt(came),
+                    (came, client) => {
+                        self.asked[i] = client;
+                        came
+                    }
                 };
-                if came > horizon {
-                    return Next::Halt(came);
-                }
-                if let Some((mean, next)) = self.arrivals {
-                    self.arrivals = Some((mean, next + self.exponential() * mean));
+                let drawn = match self.arrivals {
+                    Some(Arrivals::Random(..)) => self.exponential(),
+                    _ => 0.0,
+                };
+                match &mut self.arrivals {
+                    Some(Arrivals::Random(mean, next)) => *next += drawn * *mean,
+                    Some(Arrivals::Clients(_, all)) => all[self.asked[i]].sends = Ps::MAX,
+                    None => {}
                 }
                 self.begin(i, came, came.max(free))
             }
@@ -106,6 +145,34 @@ impl Service {
                 Next::Run(from, length * self.locked)
             }
             Stage::Waits(..) | Stage::Locked(..) | Stage::Runs(_) => Next::Halt(Ps::MAX),
+        }
+    }
+
+    /// When the next request comes for a thread that is free from this time on, and from which client.
+    fn comes(&self, free: Ps) -> (Ps, usize) {
+        match &self.arrivals {
+            None => (free, 0),
+            Some(Arrivals::Random(_, next)) => (*next as Ps, 0),
+            Some(Arrivals::Clients(_, all)) => {
+                let of = |(n, client): (usize, &Client)| (client.sends, n);
+                all.iter().enumerate().map(of).min().unwrap_or((Ps::MAX, 0))
+            }
+        }
+    }
+
+    /// The client whose request a thread had has its answer at `at`.
+    fn answered(&mut self, i: usize, at: Ps) {
+        if !matches!(self.arrivals, Some(Arrivals::Clients(..))) {
+            return;
+        }
+        let late = self.unit() * SLACK;
+        if let Some(Arrivals::Clients(period, all)) = &mut self.arrivals {
+            let client = &mut all[self.asked[i]];
+            client.turn += *period;
+            client.sends = match client.turn as Ps {
+                turn if turn <= at => at,
+                _ => (client.turn + late) as Ps,
+            };
         }
     }
 
@@ -145,6 +212,7 @@ impl Service {
             _ => return (ended, None),
         };
         ended.latency = Some(at - came.min(at));
+        self.answered(i, at);
         let think = match self.think > 0.0 {
             true => (self.exponential() * self.think) as Ps,
             false => 0,
@@ -167,7 +235,12 @@ impl Service {
 
     /// A random value of an exponential distribution with mean 1.
     fn exponential(&mut self) -> f64 {
+        -(1.0 - self.unit()).ln()
+    }
+
+    /// A random value from 0 to 1.
+    fn unit(&mut self) -> f64 {
         self.drawn += 1;
-        -(1.0 - rng::unit(self.seed, self.drawn)).ln()
+        rng::unit(self.seed, self.drawn)
     }
 }
