@@ -198,7 +198,10 @@ fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
     assert_eq!(
         listed,
         [
-            ("INT-091", "needs tags of the cache where requests alone fill it"),
+            (
+                "INT-091",
+                "needs tags of the cache where requests alone fill it"
+            ),
             ("SUP-999", "no experiment answers it yet"),
             ("SUP-080", "needs a socket whose uncore clock is lowered"),
         ]

@@ -58,6 +58,23 @@ fn a_run_says_what_slower_memory_costs() {
     );
 }
 
+/// Cores halt while they have no request, which makes no read slower.
+#[test]
+fn requests_at_a_low_rate_wait_no_longer_for_memory() {
+    let place = Place::new();
+    let redis = include_str!("../../../workloads/redis-ycsb-a.toml");
+    let latency = |requests: &str| {
+        let text = redis.replacen("[requests]", &format!("[requests]\n{requests}"), 1);
+        let file = place.file("rare.toml", text);
+        let on = format!("workload run {} --on emr2s+cxl-a", file.display());
+        let ran = place.run(&with(on, "--accesses 2000 --format json"));
+        let run: Document<WorkloadCost> = serde_json::from_str(&ran.expect(0).out()).unwrap();
+        run.output.whole.latency_ns.unwrap()
+    };
+    let (always, rare) = (latency(""), latency("per_second = 5000"));
+    assert!((rare / always - 1.0).abs() < 0.25, "{rare} {always}");
+}
+
 #[test]
 fn wrong_requests_are_refused_with_what_would_do() {
     let place = Place::new();

@@ -10,7 +10,7 @@ use weir_model::insight::{Stalls, WAITS_FOR};
 use weir_model::machine::MachineKind;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
-use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Gigahertz, LINE_BYTES, Nanos};
 use weir_model::workload::{Workload, Workloads};
 
 use super::{Alone, PhaseRun, Placed, WorkloadOptions, WorkloadRun, phases};
@@ -199,12 +199,13 @@ impl Study for RunAlone {
             return Err(LabError::Stopped);
         }
         let (run, threads) = (WorkloadRun::of(workload, ran), workload.threads);
-        let line = |phase| PhaseLine::of_phase(phase, threads);
+        let clock = lab.topology().clock;
+        let line = |phase| PhaseLine::of_phase(phase, clock);
         Ok(WorkloadCost {
             workload: workload.name.clone(),
             prefetch: options.prefetch,
             threads,
-            whole: PhaseLine::of_run(&run, threads),
+            whole: PhaseLine::of_run(&run, clock),
             phases: run.phases.iter().map(line).collect(),
             objects: objects(workload, &placed, &run),
             counters: run.counters,
@@ -390,19 +391,19 @@ pub struct PhaseLine {
 
 impl PhaseLine {
     /// Of one phase that this many threads run.
-    fn of_phase(run: &PhaseRun, threads: u32) -> Self {
+    fn of_phase(run: &PhaseRun, clock: Option<Gigahertz>) -> Self {
         let (time, counters) = (run.time, &run.counters);
-        Self::of(&run.phase, (run.instructions, threads), time, counters)
+        Self::of(&run.phase, (run.instructions, clock), time, counters)
     }
 
     /// Of all of them.
-    fn of_run(run: &WorkloadRun, threads: u32) -> Self {
-        Self::of("all", (run.instructions, threads), run.time, &run.counters)
+    fn of_run(run: &WorkloadRun, clock: Option<Gigahertz>) -> Self {
+        Self::of("all", (run.instructions, clock), run.time, &run.counters)
     }
 
     fn of(
         phase: &str,
-        (instructions, threads): (u64, u32),
+        (instructions, clock): (u64, Option<Gigahertz>),
         time: Nanos,
         counters: &CounterSet,
     ) -> Self {
@@ -416,7 +417,6 @@ impl PhaseLine {
             Counter::OffcoreOutstandingDemandDataRd,
             Counter::OffcoreDemandDataRd,
         );
-        let cycle = time.get() * f64::from(threads) / cycles;
         Self {
             phase: phase.to_owned(),
             instructions,
@@ -428,7 +428,11 @@ impl PhaseLine {
             l3,
             dram,
             gbps: bytes.map(|bytes| GbPerSec::from_bytes_in(bytes, time).get()),
-            latency_ns: outstanding.ok().map(|cycles| cycles * cycle),
+            // Cores that have no request halt, so that time and cycles do not tell the clock.
+            latency_ns: outstanding
+                .ok()
+                .zip(clock)
+                .map(|(cycles, clock)| cycles / clock.get()),
         }
     }
 }
