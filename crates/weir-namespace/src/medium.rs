@@ -5,9 +5,15 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use crate::error::{NamespaceError, Result};
 use crate::mapping::{Mapping, gone};
+
+/// Longer than a child that was forked has its parent's files before it executes its program.
+const FORKED: Duration = Duration::from_secs(2);
+/// The interval at which users are looked for again.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// A file or device that is open.
 #[derive(Debug)]
@@ -95,8 +101,20 @@ impl Medium {
         map.reach(at, bytes)
     }
 
-    /// Processes but this one that have it open, as far as /proc says so to this user.
+    /// Processes but this one that have it open for longer than a child does which another thread forks and which is
+    /// yet to execute its program, as far as /proc says so to this user.
     pub fn users(&self) -> Vec<String> {
+        let began = Instant::now();
+        loop {
+            let users = self.users_now();
+            if users.is_empty() || began.elapsed() > FORKED {
+                return users;
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    fn users_now(&self) -> Vec<String> {
         let Ok(own) = self.file.metadata() else {
             return Vec::new();
         };

@@ -25,6 +25,36 @@ fn namespace(folder: &tempfile::TempDir, bytes: u64) -> Namespace {
     pool.map("n", true).unwrap()
 }
 
+/// A child of another thread has the pool's file until it executes its program.
+#[test]
+fn who_has_a_file_for_a_moment_does_not_use_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let pool = folder.path().join("pool");
+    std::fs::write(&pool, []).unwrap();
+    let has_it = |seconds: &str| {
+        let file = std::fs::File::open(&pool).unwrap();
+        let mut command = Command::new("sleep");
+        command
+            .arg(seconds)
+            .stdin(Stdio::from(file))
+            .spawn()
+            .unwrap()
+    };
+    let make = Make {
+        bytes: Some(1 << 20),
+        places: 1,
+        ..Make::default()
+    };
+    let mut child = has_it("60");
+    let refused = Pool::make(&pool, &make, host()).map(drop).unwrap_err();
+    assert!(refused.to_string().contains("in use by"), "{refused}");
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let mut child = has_it("0.1");
+    Pool::make(&pool, &make, host()).unwrap();
+    child.wait().unwrap();
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(32))]
     #[test]

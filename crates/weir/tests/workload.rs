@@ -27,6 +27,11 @@ fn workloads_are_listed_and_shown() {
         page.contains("bottom up") && page.contains("45 %"),
         "{page}"
     );
+    let page = place.run("workload show redis-ycsb-a").expect(0).out();
+    fits(&page);
+    let says = |part: &str| assert!(page.contains(part), "{page}");
+    says("each request: 25.7 k instructions; a thread has the next one");
+    says("network: 20.0 k instructions");
     let shown = place.run("workload show chase --format json");
     let shown: WorkloadDocument = serde_json::from_str(&shown.expect(0).out()).unwrap();
     assert_eq!(shown.workload.name, "chase");
@@ -67,7 +72,7 @@ fn requests_at_a_low_rate_wait_no_longer_for_memory() {
         let text = redis.replacen("[requests]", &format!("[requests]\n{requests}"), 1);
         let file = place.file("rare.toml", text);
         let on = format!("workload run {} --on emr2s+cxl-a", file.display());
-        let ran = place.run(&with(on, "--accesses 2000 --format json"));
+        let ran = place.run(with(on, "--accesses 2000 --format json"));
         let run: Document<WorkloadCost> = serde_json::from_str(&ran.expect(0).out()).unwrap();
         run.output.whole.latency_ns.unwrap()
     };

@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use weir_model::units::Bytes;
-use weir_model::workload::{Application, GROUPS, HOSTED, Hosted, Region, Workload, Workloads};
+use weir_model::workload::{
+    Application, GROUPS, HOSTED, Hosted, Region, Requests, Spread, Workload, Workloads,
+};
 
 use super::named::find;
 use crate::context::Format;
@@ -137,12 +139,15 @@ fn page(workload: &Workload) -> String {
             "application: {application}, which `weir workload run` runs on a host"
         );
     }
+    if let Some(of) = &workload.requests {
+        text.push_str(&wrap(&requests(of), "", "  "));
+    }
     for phase in &workload.phases {
         let _ = writeln!(
             text,
-            "\n{}: {:.1} G instructions, CPI {} without memory, {} accesses in 1000",
+            "\n{}: {} instructions, CPI {} without memory, {} accesses in 1000",
             phase.name,
-            phase.instructions as f64 / 1e9,
+            number(phase.instructions),
             phase.cpi,
             phase.apki
         );
@@ -180,6 +185,47 @@ fn page(workload: &Workload) -> String {
         let _ = write!(text, "{table}");
     }
     text
+}
+
+/// How long requests are, and when they come.
+fn requests(of: &Requests) -> String {
+    let come = match (of.per_second, of.clients) {
+        (Some(rate), None) => format!("{rate} a second at random times"),
+        (Some(rate), Some(1)) => {
+            format!("{rate} a second from a client that waits for each answer")
+        }
+        (Some(rate), Some(n)) => {
+            format!("{rate} a second from {n} clients, of which each waits for its answers")
+        }
+        (None, _) if of.think.get() > 0.0 => {
+            format!("a thread has the next one {} after an answer", of.think)
+        }
+        (None, _) => "a thread has the next one when it has answered".into(),
+    };
+    let length = match of.spread {
+        Spread::Fixed => "",
+        Spread::Exponential => " in the mean, spread exponentially",
+    };
+    let locked = match of.locked {
+        0.0 => String::new(),
+        locked => format!(", {} of it under a lock", share(locked)),
+    };
+    let each = number(of.instructions);
+    format!(
+        "each {}: {each} instructions{length}{locked}; {come}",
+        of.unit
+    )
+}
+
+/// A large number, with one digit after the point.
+fn number(n: u64) -> String {
+    let n = n as f64;
+    match n {
+        _ if n >= 1e9 => format!("{:.1} G", n / 1e9),
+        _ if n >= 1e6 => format!("{:.1} M", n / 1e6),
+        _ if n >= 1e3 => format!("{:.1} k", n / 1e3),
+        _ => format!("{n}"),
+    }
 }
 
 /// A share of a whole, in percent.
