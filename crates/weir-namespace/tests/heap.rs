@@ -30,9 +30,8 @@ fn namespace(folder: &tempfile::TempDir, bytes: u64) -> Namespace {
 fn who_has_a_file_for_a_moment_does_not_use_it() {
     let folder = tempfile::tempdir().unwrap();
     let pool = folder.path().join("pool");
-    std::fs::write(&pool, []).unwrap();
     let has_it = |seconds: &str| {
-        let file = std::fs::File::open(&pool).unwrap();
+        let file = std::fs::File::create(&pool).unwrap();
         let mut command = Command::new("sleep");
         command
             .arg(seconds)
@@ -47,7 +46,7 @@ fn who_has_a_file_for_a_moment_does_not_use_it() {
     };
     let mut child = has_it("60");
     let refused = Pool::make(&pool, &make, host()).map(drop).unwrap_err();
-    assert!(refused.to_string().contains("in use by"), "{refused}");
+    assert!(refused.to_string().contains("in use: process"), "{refused}");
     child.kill().unwrap();
     child.wait().unwrap();
     let mut child = has_it("0.1");

@@ -128,7 +128,11 @@ fn regions(workload: &Workload) -> impl Iterator<Item = RegionRow> {
 }
 
 fn page(workload: &Workload) -> String {
-    let mut text = format!("{}: {}\n", workload.name, workload.summary);
+    let mut text = wrap(
+        &format!("{}: {}", workload.name, workload.summary),
+        "",
+        "  ",
+    );
     text.push_str(&wrap(&format!("from {}", workload.source), "", "  "));
     if let Some(assumed) = &workload.assumed {
         text.push_str(&wrap(&format!("assumed: {assumed}"), "", "  "));
@@ -143,14 +147,14 @@ fn page(workload: &Workload) -> String {
         text.push_str(&wrap(&requests(of), "", "  "));
     }
     for phase in &workload.phases {
-        let _ = writeln!(
-            text,
-            "\n{}: {} instructions, CPI {} without memory, {} accesses in 1000",
+        let line = format!(
+            "{}: {} instructions, CPI {} without memory, {} accesses in 1000",
             phase.name,
             number(phase.instructions),
             phase.cpi,
             phase.apki
         );
+        let _ = write!(text, "\n{}", wrap(&line, "", "  "));
         let _ = write!(
             text,
             "{} of the instructions after a load need it",
