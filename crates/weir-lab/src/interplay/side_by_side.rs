@@ -6,7 +6,7 @@
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::interplay::{QueueFill, Ratio};
-use weir_model::units::{LINE_BYTES, Nanos};
+use weir_model::units::{Gigahertz, LINE_BYTES, Nanos};
 
 use super::measured::Measured;
 
@@ -17,6 +17,18 @@ pub struct RunCounters<'r> {
     tenants: Vec<(&'r CounterSet, u32)>,
     /// Nanoseconds over which they ran.
     ns: f64,
+    clock: CoreClock,
+}
+
+/// What is known of the cores' clock.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum CoreClock {
+    /// The cores never halt, so that their cycles over the time are the clock.
+    Counted,
+    /// It is this; cores may halt between requests.
+    Known(Gigahertz),
+    /// Cores may halt, and it is not known.
+    Unknown,
 }
 
 /// A quantity of one run, or why there is none.
@@ -32,6 +44,7 @@ impl<'r> RunCounters<'r> {
             counters: &record.counters,
             tenants: record.tenants.iter().zip(threads).collect(),
             ns: record.samples.iter().map(|(window, _)| window.get()).sum(),
+            clock: CoreClock::Counted,
         }
     }
 
@@ -40,18 +53,45 @@ impl<'r> RunCounters<'r> {
         counters: &'r CounterSet,
         tenants: Vec<(&'r CounterSet, u32)>,
         window: Nanos,
+        clock: CoreClock,
     ) -> Self {
         Self {
             counters,
             tenants,
             ns: window.get(),
+            clock,
         }
     }
 
-    /// One of a tenant's own counters, summed over core cycles, as a mean number.
+    /// One of a tenant's own counters, summed over core cycles, as the mean number in all its threads.
     fn held(&self, tenant: usize, occupancy: Counter) -> Quantity {
-        let (own, threads) = self.tenant(tenant)?;
-        Ok(own.ratio(occupancy, Counter::Cycles)? * f64::from(threads))
+        let (own, _) = self.tenant(tenant)?;
+        let held = own.get(occupancy)? as f64;
+        let cycles = self.ns * self.cycles_per_ns(tenant)?;
+        if cycles > 0.0 {
+            Ok(held / cycles)
+        } else {
+            Err(Unavailable::because("the cores' clock stood still"))
+        }
+    }
+
+    /// The clock of a tenant's cores, cycles a nanosecond.
+    fn cycles_per_ns(&self, tenant: usize) -> Quantity {
+        match self.clock {
+            CoreClock::Known(clock) => Ok(clock.get()),
+            CoreClock::Unknown => Err(Unavailable::because(
+                "the cores halt between requests, and this machine does not tell their clock",
+            )),
+            CoreClock::Counted => {
+                let (own, threads) = self.tenant(tenant)?;
+                let cycles = own.get(Counter::Cycles)? as f64 / f64::from(threads);
+                if cycles > 0.0 && self.ns > 0.0 {
+                    Ok(cycles / self.ns)
+                } else {
+                    Err(Unavailable::because("the cores' clock stood still"))
+                }
+            }
+        }
     }
 
     /// A tenant's own counters and its threads.
@@ -62,14 +102,8 @@ impl<'r> RunCounters<'r> {
 
     /// What a tenant's requests take on average: time outstanding over requests, in nanoseconds.
     fn latency_ns(&self, tenant: usize, (outstanding, requests): (Counter, Counter)) -> Quantity {
-        let (own, threads) = self.tenant(tenant)?;
-        let cycles = own.ratio(outstanding, requests)?;
-        let clock = own.get(Counter::Cycles)? as f64 / f64::from(threads);
-        if clock > 0.0 && self.ns > 0.0 {
-            Ok(cycles * self.ns / clock)
-        } else {
-            Err(Unavailable::because("the cores' clock stood still"))
-        }
+        let (own, _) = self.tenant(tenant)?;
+        Ok(own.ratio(outstanding, requests)? / self.cycles_per_ns(tenant)?)
     }
 
     /// What a miss in L2 takes the victim: a read on demand, or one for ownership, or the time for which
@@ -265,4 +299,31 @@ pub fn queues(solo: &RunCounters<'_>, corun: &RunCounters<'_>) -> Vec<QueueFill>
         })
     });
     filled.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Ten reads of 200 cycles each on a core of 2 GHz that runs for a quarter of a microsecond.
+    fn read(clock: CoreClock) -> (Quantity, Quantity) {
+        let mut own = CounterSet::default();
+        own.set(Counter::OffcoreOutstandingDemandDataRd, 2000);
+        own.set(Counter::OffcoreDemandDataRd, 10);
+        own.set(Counter::LfbOccupancy, 2000);
+        own.set(Counter::Cycles, 500);
+        let all = CounterSet::default();
+        let run = RunCounters::new(&all, vec![(&own, 1)], Nanos(1000.0), clock);
+        (run.l2_miss_ns(), run.held(0, Counter::LfbOccupancy))
+    }
+
+    #[test]
+    fn cores_that_halt_make_no_read_slower() {
+        let known = read(CoreClock::Known(Gigahertz(2.0)));
+        assert_eq!(known, (Ok(100.0), Ok(1.0)));
+        let (latency, held) = read(CoreClock::Unknown);
+        assert!(latency.is_err() && held.is_err());
+        // What the cycles that were counted would say of a core that never halts.
+        assert_eq!(read(CoreClock::Counted), (Ok(400.0), Ok(4.0)));
+    }
 }

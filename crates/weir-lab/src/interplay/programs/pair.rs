@@ -9,7 +9,7 @@ use weir_model::topology::Topology;
 use weir_model::units::GbPerSec;
 
 use super::super::reason::{Evidence, reason};
-use super::super::side_by_side::RunCounters;
+use super::super::side_by_side::CoreClock;
 use super::commands::CommandTime;
 use super::pace::{LostCycles, Pace, unit};
 use super::participant::{Participant, What};
@@ -335,23 +335,14 @@ impl Made<'_> {
         let (victim, threads, _) = self.victim;
         let (aggressor, others, _) = self.aggressor?;
         let (alone, together) = (self.counted.0, self.counted.1?);
-        let solo = RunCounters::new(
-            &alone.counters,
-            alone
-                .tenants
-                .iter()
-                .map(|t| &t.counters)
-                .zip([threads])
-                .collect(),
-            alone.window,
-        );
-        let corun = RunCounters::new(
-            &together.counters,
-            (together.tenants.iter().map(|t| &t.counters))
-                .zip([threads, others])
-                .collect(),
-            together.window,
-        );
+        let halts = matches!(&victim.what, What::Program(work, _) if work.requests.is_some());
+        let clock = match self.topology.clock {
+            Some(clock) => CoreClock::Known(clock),
+            None if halts => CoreClock::Unknown,
+            None => CoreClock::Counted,
+        };
+        let solo = alone.quantities(&[threads], clock);
+        let corun = together.quantities(&[threads, others], clock);
         Some(reason(&Evidence {
             topology: self.topology,
             victim: &victim.tier_op(),

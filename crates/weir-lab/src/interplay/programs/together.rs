@@ -7,6 +7,7 @@ use weir_model::machine::{Machine, MachineError, Observation};
 use weir_model::tenant::{Tenant, Work};
 use weir_model::units::{Bytes, Nanos};
 
+use super::super::side_by_side::{CoreClock, RunCounters};
 use crate::{Ask, Lab, LabError};
 
 /// Tenants on one machine.
@@ -44,6 +45,15 @@ pub struct TenantRun {
     pub latency: Vec<(Nanos, u64)>,
     /// What its cores counted.
     pub counters: CounterSet,
+}
+
+impl TogetherRun {
+    /// Its counters as quantities; `threads` of each tenant, in order.
+    pub fn quantities(&self, threads: &[u32], clock: CoreClock) -> RunCounters<'_> {
+        let tenants = self.tenants.iter().map(|tenant| &tenant.counters);
+        let tenants = tenants.zip(threads.iter().copied()).collect();
+        RunCounters::new(&self.counters, tenants, self.window, clock)
+    }
 }
 
 impl TenantRun {
