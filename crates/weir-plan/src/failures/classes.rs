@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(memory(Class::Targeted, 4).slices, 4);
         assert_eq!(memory(Class::Targeted, 4).local_mib, u64::from(4 * GIB));
         // Machines have a half of a GiB for the small VMs, and the pool all of the large one.
-        assert_eq!(memory(Class::Transparent, 8).of_machine(), 2.5 * 1024.0);
+        assert_eq!(memory(Class::Transparent, 8).of_machine(8), 2.5 * 1024.0);
         let held = of(Class::Transparent, 8);
         assert_eq!(held.pooled.0 / held.pooled.1, 8.0 / 11.5);
         // Four of its GiB are never touched.
@@ -346,11 +346,11 @@ mod tests {
             trace.sort();
             let vital = Topology { devices, interleaved, ..topology(share) };
             let found = classes(&vital, &trace);
-            let local = found[0].memory.unwrap().of_machine();
+            let local = found[0].memory.unwrap().of_machine(8);
             for one in &found {
                 let Some(memory) = one.memory else { continue };
                 // Where the machine's own memory comes first, no class needs more than none of a pool.
-                prop_assert!(one.class == Class::Targeted || memory.of_machine() <= local);
+                prop_assert!(one.class == Class::Targeted || memory.of_machine(8) <= local);
                 prop_assert!(one.pooled.0 <= one.pooled.1);
                 let Touched { even, cold, all } = one.touched;
                 prop_assert!(cold <= even * (1.0 + 1e-9) && even <= all.min(one.pooled.0) * (1.0 + 1e-9));

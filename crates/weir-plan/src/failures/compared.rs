@@ -113,7 +113,7 @@ fn row(
         let (local, of) = (classes.first()?.memory?, classes.get(at)?);
         let Some(memory) = of.memory else { continue };
         count += 1;
-        base += local.of_machine() * machines as f64;
+        base += (local.local_mib * machines) as f64;
         own += memory.local_mib * machines;
         shared += memory.slices * u64::from(GIB) * pools;
         pooled = (pooled.0 + of.pooled.0, pooled.1 + of.pooled.1);

@@ -76,12 +76,13 @@ impl Placed<'_> {
         for at in 0..=last {
             let local = low + without.saturating_sub(low) * at / LOCALS;
             let most = best.map(|best| {
-                let left = best.of_machine() - local as f64;
-                (left * of_pool as f64 / f64::from(GIB)).max(0.0) as u64
+                let left = (best.of_machine(self.count) - local as f64) * self.count as f64;
+                let pools = self.count.div_ceil(of_pool.max(1));
+                (left / pools as f64 / f64::from(GIB)).max(0.0) as u64
             });
             let found = self.least_pool(slices, fill, (local, of_pool), (most, refused))?;
-            let better =
-                |found: &Memory| best.is_none_or(|best| found.of_machine() < best.of_machine());
+            let of = |memory: &Memory| memory.of_machine(self.count);
+            let better = |found: &Memory| best.is_none_or(|best| of(found) < of(&best));
             best = found.filter(better).or(best);
         }
         Ok(best)
@@ -342,7 +343,21 @@ mod tests {
         );
         // Both machines have 17 GiB of their own, and the one with the large VM has the 15 of the pool.
         let first = case.least(Policy::Fixed(0.5), 2, Fill::LocalFirst).unwrap();
-        assert!(first.of_machine() <= half(2).of_machine(), "{first:?}");
+        assert!(first.of_machine(2) <= half(2).of_machine(2), "{first:?}");
+    }
+
+    #[test]
+    fn a_pool_of_more_machines_than_there_are_is_one_of_all() {
+        let case = Case::generated();
+        let least = |of_pool| {
+            let least = case.least(Policy::Fixed(0.3), of_pool, Fill::LocalFirst);
+            let Memory {
+                local_mib, slices, ..
+            } = least.unwrap();
+            (local_mib, slices)
+        };
+        assert_eq!(least(8), least(9));
+        assert_eq!(least(8), least(64));
     }
 
     #[test]
@@ -438,7 +453,7 @@ mod tests {
                         continue;
                     };
                     if fill == Fill::LocalFirst {
-                        prop_assert!(least.of_machine() <= without as f64);
+                        prop_assert!(least.of_machine(8) <= without as f64);
                     }
                     let run = placed.with(least, &slices, fill)?;
                     prop_assert!(run.peak <= least.slices);

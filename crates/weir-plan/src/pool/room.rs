@@ -32,9 +32,11 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Of a machine with its part of the pool, in MiB.
-    pub fn of_machine(self) -> f64 {
-        self.local_mib as f64 + (self.slices * u64::from(GIB)) as f64 / self.of_pool.max(1) as f64
+    /// Of one of `count` machines with its part of all pools, in MiB. Fewer machines may share the last pool, or the
+    /// only one, than could.
+    pub fn of_machine(self, count: usize) -> f64 {
+        let pools = count.div_ceil(self.of_pool.max(1)) as u64;
+        self.local_mib as f64 + (pools * self.slices * u64::from(GIB)) as f64 / count.max(1) as f64
     }
 }
 
