@@ -56,8 +56,8 @@ pub struct Checked {
     pub fault: Option<&'static str>,
     /// States that were seen.
     pub states: u64,
-    /// Steps between them; 0 where a rule is broken.
-    pub steps: u64,
+    /// Steps between them; none where a rule is broken, since not all were followed.
+    pub steps: Option<u64>,
     /// The rule that is broken, and the shortest way there.
     pub broken: Option<(&'static str, Vec<String>)>,
 }
@@ -68,20 +68,20 @@ where
 {
     // The largest of these machines has half a million states.
     let (states, steps, broken) = match explore(machine, 20_000_000) {
-        Ok(Explored { states, steps, .. }) => (states, steps, None),
+        Ok(Explored { states, steps, .. }) => (states, Some(steps as u64), None),
         Err(Stopped::TooMany { limit }) => {
-            (limit, 0, Some(("more states than expected", Vec::new())))
+            (limit, None, Some(("more states than expected", Vec::new())))
         }
         Err(Stopped::Broken(found)) => {
             let steps = found.steps.iter().map(ToString::to_string).collect();
-            (found.states, 0, Some((found.rule, steps)))
+            (found.states, None, Some((found.rule, steps)))
         }
     };
     Checked {
         what,
         fault,
         states: states as u64,
-        steps: steps as u64,
+        steps,
         broken,
     }
 }
@@ -147,7 +147,7 @@ pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Checked {
         what: format!("HDM-DB: 8 hosts, 6 lines, filter of 2, {count} random walks"),
         fault: None,
         states: count * steps as u64,
-        steps: count * steps as u64,
+        steps: Some(count * steps as u64),
         broken: failed.map(|found| {
             let steps = found.steps.iter().map(ToString::to_string).collect();
             (found.rule, steps)

@@ -50,8 +50,9 @@ pub struct CheckRow {
     pub fault: Option<String>,
     /// States that were seen; of random walks, steps.
     pub states: u64,
-    /// Steps between them; none where a rule is broken.
-    pub steps: u64,
+    /// Steps between them; absent where a rule is broken, since not all were followed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
     /// The rule that is broken.
     pub broken: Option<String>,
 }

@@ -1,5 +1,7 @@
 //! Why a plan cannot be made.
 
+use weir_model::number::figure;
+
 /// Why a plan cannot be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
@@ -11,7 +13,7 @@ pub enum PlanError {
         /// What was given.
         found: String,
         /// What is allowed.
-        wanted: &'static str,
+        wanted: std::borrow::Cow<'static, str>,
     },
     /// A replay has more or less memory than its VMs.
     #[error(
@@ -27,7 +29,8 @@ pub enum PlanError {
     },
 }
 
-/// Refuses a number that is not finite or outside its bounds.
+/// Refuses a number that is not finite or outside its bounds. Where what is allowed is in percent, a number of at most 1 is a
+/// share.
 ///
 /// # Errors
 /// It is.
@@ -39,10 +42,17 @@ pub fn within(
 ) -> Result<(), PlanError> {
     match found.is_finite() && (low..=high).contains(&found) {
         true => Ok(()),
-        false => Err(PlanError::OutOfBounds {
-            what,
-            found: found.to_string(),
-            wanted,
-        }),
+        false => {
+            let found = match (wanted.contains('%'), high <= 1.0) {
+                (true, true) => format!("{} %", figure(found * 100.0)),
+                (true, false) => format!("{} %", figure(found)),
+                (false, _) => found.to_string(),
+            };
+            Err(PlanError::OutOfBounds {
+                what,
+                found,
+                wanted: wanted.into(),
+            })
+        }
     }
 }

@@ -16,6 +16,28 @@ pub struct Bounds {
     pub silence: u32,
     /// Windows for which a limit stays before it may change, unless it is removed.
     pub dwell: u32,
+    /// What `weir` tries to keep of both tiers.
+    pub keep: Keep,
+}
+
+/// What both tiers are to keep, as a part of the most that each gave. Of two limits the one that misses less is the
+/// better one, whatever more the other tier gives.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Keep {
+    /// The fast tier, for the protected tenants.
+    pub fast: Share,
+    /// The slow tier.
+    pub slow: Share,
+}
+
+impl Default for Keep {
+    /// 95 % of the fast tier, 85 % of the slow one.
+    fn default() -> Self {
+        Self {
+            fast: Share::of(0.95),
+            slow: Share::of(0.85),
+        }
+    }
 }
 
 impl Default for Bounds {
@@ -25,6 +47,7 @@ impl Default for Bounds {
             floor: Share::of(0.01),
             silence: 3,
             dwell: 0,
+            keep: Keep::default(),
         }
     }
 }

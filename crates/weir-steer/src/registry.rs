@@ -50,6 +50,7 @@ impl Policy {
         match self {
             Policy::Weir => {
                 let mut config = WeirConfig::new(known.fast, known.slow);
+                config.keep = bounds.keep;
                 config.step = actuators.allocation;
                 config.knees = known.knees.clone();
                 guarded(or_probed(Weir::new(config), actuators), bounds)

@@ -18,6 +18,8 @@ controller = "miku"
 window = "500 ms"
 period = "20 ms"
 floor_pct = 10
+keep_fast_pct = 99
+keep_slow_pct = 60
 dwell = 2
 silence = 4
 
@@ -52,6 +54,8 @@ fn a_whole_file_is_read_as_it_stands() {
     assert_eq!(config.window, Nanos(5e8));
     assert_eq!(config.period, Nanos(2e7));
     assert_eq!(config.bounds.floor, Share::of(0.1));
+    let keep = config.bounds.keep;
+    assert_eq!((keep.fast, keep.slow), (Share::of(0.99), Share::of(0.6)));
     assert_eq!((config.bounds.dwell, config.bounds.silence), (2, 4));
     let restrain: Vec<String> = config.restrain.iter().map(ToString::to_string).collect();
     assert_eq!(

@@ -121,6 +121,8 @@ pub struct Context {
     pub global: Global,
     /// As typed, without the program's name.
     pub typed: Vec<String>,
+    /// When the command began.
+    pub began: std::time::Instant,
     /// Whether the user wants the work to end.
     pub stop: Stop,
     /// The part of the work that this process does, where workers share it.
@@ -147,6 +149,7 @@ impl Context {
         Self {
             global: Global::from_arg_matches(&matches).unwrap_or_else(|error| panic!("{error}")),
             typed: Vec::new(),
+            began: std::time::Instant::now(),
             stop: Stop::on_signals().unwrap_or_else(|error| panic!("{error}")),
             part: None,
         }

@@ -19,6 +19,7 @@ pub(crate) fn run(verb: Verb, context: &Context) -> Result<()> {
     if context.global.error.is_some() {
         check_error(&verb, &context.global.on)?;
     }
+    check_machine(&verb, &context.global.on)?;
     match verb {
         Verb::Topo(args) => verbs::topo::run(&args, context),
         Verb::Doctor(args) => verbs::doctor::run(&args, context),
@@ -47,6 +48,22 @@ pub(crate) fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
         Verb::Man(args) => verbs::man::run(&args, Cli::command()),
         Verb::Completions(args) => verbs::completions::run(&args, Cli::command()),
+    }
+}
+
+/// Refuses a machine that would change nothing.
+fn check_machine(verb: &Verb, on: &str) -> Result<()> {
+    let why = match verb {
+        Verb::Design(_) => "the file of the space names its machines",
+        Verb::Plan(args) if !args.has_machine() => "this plan is of no machine",
+        Verb::Reproduce(_) => "each published figure names its machine",
+        _ => return Ok(()),
+    };
+    match on == machine::HOST {
+        true => Ok(()),
+        false => Err(Failure::request(format!(
+            "--on {on} would change nothing, since {why}; leave it out"
+        ))),
     }
 }
 

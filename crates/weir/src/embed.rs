@@ -124,6 +124,7 @@ pub fn run(words: Vec<OsString>, listener: Arc<dyn Listener>) -> Ran {
     let context = Context {
         global: cli.global.clone(),
         typed,
+        began: std::time::Instant::now(),
         stop: Stop::of_process(),
         part: cli.global.part,
     };

@@ -119,7 +119,10 @@ impl<'a> Keeping<'a> {
 /// # Errors
 /// It cannot be printed, or the store does not take it.
 pub fn found<O: Outcome>(context: &Context, verb: &'static str, output: O) -> Result<()> {
-    let keeping = Keeping::begin(context, verb)?;
+    let keeping = Keeping {
+        began: context.began,
+        ..Keeping::begin(context, verb)?
+    };
     let header = header(O::SCHEMA, context, "");
     keeping.put(Document { header, output }, None)
 }

@@ -87,6 +87,7 @@ fn on_signals(global: Global, typed: Vec<String>) -> Result<Context> {
         part: global.part,
         global,
         typed,
+        began: std::time::Instant::now(),
         stop,
     })
 }

@@ -167,19 +167,18 @@ impl Cost {
             return Err(PlanError::OutOfBounds {
                 what: "--dimm",
                 found: self.dimm.to_string(),
-                wanted: "32, 48, 64, 96 or 128 GB",
+                wanted: "32, 48, 64, 96 or 128 GB".into(),
             });
         }
-        let gb = self.gb_per_vcpu.iter().copied();
-        let least = gb.fold(
-            if self.gb_per_vcpu.is_empty() {
-                0.0
-            } else {
-                f64::MAX
-            },
-            f64::min,
-        );
-        within("--gb-per-vcpu", least, (1e-6, 1e6), "above 0 GB")?;
+        let none = self.gb_per_vcpu.is_empty().then_some(0.0);
+        for gb in self.gb_per_vcpu.iter().copied().chain(none) {
+            within(
+                "--gb-per-vcpu",
+                gb,
+                (1e-6, 1e6),
+                "above 0 and at most 1000000 GB",
+            )?;
+        }
         within(
             "--cut",
             self.cut,

@@ -76,7 +76,7 @@ impl Topology {
                 Err(PlanError::OutOfBounds {
                     what: "--pools",
                     found: format!("{sockets} sockets"),
-                    wanted,
+                    wanted: std::borrow::Cow::Borrowed(wanted),
                 })
             };
             if !sockets.is_multiple_of(SOCKETS) {

@@ -97,7 +97,7 @@ impl Pools {
                 return Err(PlanError::OutOfBounds {
                     what: "a pool",
                     found: format!("{sockets} sockets"),
-                    wanted: "a multiple of the 2 sockets of a machine",
+                    wanted: "a multiple of the 2 sockets of a machine".into(),
                 });
             }
         }
@@ -119,11 +119,16 @@ impl Pools {
             untouched,
             over_predicted,
         } = self.predictions;
-        for share in [marked, untouched, over_predicted]
-            .into_iter()
-            .chain(self.fixed.iter().copied())
+        let fixed = self.fixed.iter().map(|share| ("--fixed", *share));
+        for (what, share) in [
+            ("--marked", marked),
+            ("--untouched", untouched),
+            ("--over-predicted", over_predicted),
+        ]
+        .into_iter()
+        .chain(fixed)
         {
-            within("a share", share, (0.0, 1.0), "0 % to 100 %")?;
+            within(what, share, (0.0, 1.0), "0 % to 100 %")?;
         }
         within(
             "--false-positives",

@@ -206,7 +206,7 @@ pub fn balance(
         return Err(PlanError::OutOfBounds {
             what: "the machine of the programs",
             found: format!("`{machine}`"),
-            wanted: "one of the document",
+            wanted: format!("one of the document: {}", machines.join(", ")).into(),
         });
     }
     let forest = programs

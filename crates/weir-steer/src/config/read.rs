@@ -99,6 +99,8 @@ fn control(table: &Table<'_>, config: &mut Config) {
         floor,
         dwell,
         silence,
+        keep_fast,
+        keep_slow,
         isolated,
         probe,
     ] = [
@@ -108,6 +110,8 @@ fn control(table: &Table<'_>, config: &mut Config) {
         "floor_pct",
         "dwell",
         "silence",
+        "keep_fast_pct",
+        "keep_slow_pct",
         "isolated_cores",
         "probe",
     ]
@@ -126,6 +130,9 @@ fn control(table: &Table<'_>, config: &mut Config) {
     set(&mut config.probe, probe);
     let floor = floor.and_then(|f| f.number(1.0..=100.0));
     set(&mut config.bounds.floor, floor.map(percent));
+    let kept = |field: Option<Field<'_>>| field?.number(1.0..=100.0).map(percent);
+    set(&mut config.bounds.keep.fast, kept(keep_fast));
+    set(&mut config.bounds.keep.slow, kept(keep_slow));
     let dwell = dwell.and_then(|f| f.whole(0..=1000));
     set(&mut config.bounds.dwell, dwell.map(|n| n as u32));
     let silence = silence.and_then(|f| f.whole(1..=1000));

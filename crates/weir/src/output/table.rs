@@ -5,7 +5,9 @@ use std::fmt;
 
 use comfy_table::{
     CellAlignment, ColumnConstraint, ContentArrangement, ContentLineStyle, LineStyle, TableStyle,
+    Width,
 };
+use unicode_width::UnicodeWidthStr;
 
 use super::width;
 
@@ -99,18 +101,49 @@ impl fmt::Display for Table {
                 }
             }
         }
-        for line in inner.lines() {
+        let mut lines: Vec<String> = inner.lines().collect();
+        let whole = whole_words(&inner);
+        // Of the rule under the head, each part is as wide as its column.
+        let rule = lines.iter().find(|line| line.starts_with('─'));
+        let given = rule.into_iter().flat_map(|rule| rule.split(' '));
+        let is_broken = (given.zip(&whole)).any(|(part, &whole)| part.width() < whole);
+        if is_broken && whole.iter().map(|width| width + 1).sum::<usize>() <= width() + 1 {
+            for (&whole, shown) in whole.iter().zip(inner.column_iter_mut()) {
+                if shown.constraint().is_none() {
+                    let whole = u16::try_from(whole).unwrap_or(u16::MAX);
+                    shown.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(whole)));
+                }
+            }
+            lines = inner.lines().collect();
+        }
+        for line in lines {
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
     }
 }
 
+/// The widths of columns in which no word is broken over lines, with the space behind them.
+fn whole_words(table: &comfy_table::Table) -> Vec<usize> {
+    let rows = table.header().into_iter().chain(table.row_iter());
+    let mut widths = Vec::new();
+    for row in rows {
+        for (at, cell) in row.cell_iter().enumerate() {
+            let content = cell.content();
+            let words = content.split_whitespace().map(|word| word.width() + 1);
+            if widths.len() <= at {
+                widths.resize(at + 1, 1);
+            }
+            widths[at] = words.fold(widths[at], usize::max);
+        }
+    }
+    widths
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
-    use unicode_width::UnicodeWidthStr;
 
     #[test]
     fn numbers_are_right_aligned_under_a_head_with_their_unit() {
@@ -119,6 +152,26 @@ mod tests {
         table.row(["cxl0".into(), "24.1".into()]);
         let text = table.to_string();
         assert_eq!(text, "tier  GB/s\n───── ─────\ndram   214\ncxl0  24.1\n");
+    }
+
+    #[test]
+    fn no_word_is_broken_where_all_columns_have_room_for_theirs() {
+        let long = "as many words as this column needs to be wider than all of the line, and more than that";
+        let mut table = Table::new(&[Column::words("over-predicted (%)"), Column::words("why")]);
+        for _ in 0..2 {
+            table.row(["numa-balancing".into(), long.into()]);
+        }
+        let mut columns = vec![Column::words("over-predicted (%)"); 4];
+        columns.extend([Column::words("before (%)"), Column::words("untouched (%)")]);
+        let mut wide = Table::new(&columns);
+        wide.row(["1", "2", "3", "4", "5", "6"].map(String::from));
+        for text in [table.to_string(), wide.to_string()] {
+            for word in ["over-predicted", "numa-balancing", "untouched"] {
+                let has = |text: &str| text.contains(word);
+                assert!(has(&text) || !text.contains(&word[..4]), "{text}");
+            }
+            assert!(text.lines().all(|line| line.width() <= width()), "{text}");
+        }
     }
 
     proptest! {

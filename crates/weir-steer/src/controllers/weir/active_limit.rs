@@ -4,7 +4,8 @@ use weir_model::units::GbPerSec;
 
 use super::Tuning;
 use super::range::Range;
-use super::view::View;
+use super::view::{Most, View};
+use crate::knee::Knee;
 
 /// How far it is known whether limits help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,6 +52,14 @@ pub struct ActiveLimit {
 }
 
 impl ActiveLimit {
+    /// The most that each tier gave: the slow one without limits, or at its knee.
+    pub fn most(&self, device: &Knee) -> Most {
+        Most {
+            fast: GbPerSec(self.fast.get().max(self.free.fast.get())),
+            slow: GbPerSec(device.gives.get().max(self.free.gives.get())),
+        }
+    }
+
     /// Whether the device is busy under this limit. Its bandwidth varies from window to window, above all if
     /// rows of its DRAM are opened and closed often: one window alone does not refute a limit that was good.
     pub fn is_busy(&mut self, gives: GbPerSec, enough: GbPerSec, tuning: &Tuning) -> bool {

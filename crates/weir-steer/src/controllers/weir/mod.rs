@@ -8,8 +8,9 @@
 //! That knee is of one stream: if it leaves the table full, or if it was not measured, the device is learned
 //! from the tenants (`learn`), once for each mix of reads and writes. From there the controller searches
 //! between limits that were too narrow (the device could give more) and limits that were too wide (its queue
-//! grew, or more brought no more), and then stays. A step is kept if one tier gains a larger part than the
-//! other loses; if the limit that was found is worth less than none by the same measure, it is removed.
+//! grew, or more brought no more), and then stays. A step is kept if less is missing of what both
+//! tiers are to keep or, where nothing is, if one gains a larger part than the other loses; if the limit that was found is
+//! worth less than none by the same measure, it is removed.
 
 mod active_limit;
 mod learn;
@@ -25,6 +26,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::division::Division;
 use crate::controller::{Controller, Decision, Why};
+use crate::guard::Keep;
 use crate::knee::Knee;
 use crate::limit::{Grain, Limit, Share};
 use crate::readings::Readings;
@@ -47,6 +49,8 @@ pub struct WeirConfig {
     /// Step of the hardware's bandwidth allocation, if it has any; otherwise a part of a core is a part of
     /// its time.
     pub step: Option<Share>,
+    /// What both tiers are to keep.
+    pub keep: Keep,
     /// The constants.
     pub tuning: Tuning,
 }
@@ -59,6 +63,7 @@ impl WeirConfig {
             slow,
             knees: Vec::new(),
             step: None,
+            keep: Keep::default(),
             tuning: Tuning::default(),
         }
     }
@@ -365,10 +370,13 @@ impl Weir {
     fn ended(
         &self,
         view: &View,
+        device: &Knee,
         held: &mut ActiveLimit,
         rule: &'static str,
     ) -> Option<&'static str> {
-        let is_worse = held.trial == Trial::Gained && !view.is_better_than(&held.free);
+        let most = held.most(device);
+        let is_worse = held.trial == Trial::Gained
+            && !view.is_better_than(&held.free, &most, &self.config.keep);
         held.trial = Trial::Ended;
         (!is_worse).then_some(rule)
     }
@@ -399,6 +407,7 @@ impl Weir {
             held.busy = None;
         }
         held.fast = GbPerSec(held.fast.get().max(view.fast.get()));
+        let most = held.most(device);
         let overflows = self.overflows(view, device);
         if overflows && view.outstanding < outstanding * tuning.drains {
             held.before = last;
@@ -432,7 +441,7 @@ impl Weir {
             if before < units {
                 let is_harmed = view.fast.get() * tuning.harmed < held.fast.get();
                 if !self.gained(view.gives, seen.gives)
-                    || (is_harmed && !view.is_better_than(&seen))
+                    || (is_harmed && !view.is_better_than(&seen, &most, &self.config.keep))
                 {
                     if is_harmed && units > before * tuning.near {
                         held.range.too_much(units);
@@ -442,7 +451,9 @@ impl Weir {
                     held.units = before;
                     return Some("more brought no more, or slowed the fast tier: as before");
                 }
-            } else if !self.gained(view.fast, seen.fast) || !view.is_better_than(&seen) {
+            } else if !self.gained(view.fast, seen.fast)
+                || !view.is_better_than(&seen, &most, &self.config.keep)
+            {
                 held.range.too_little(units);
                 held.narrowest = true;
                 held.units = before;
@@ -474,7 +485,7 @@ impl Weir {
         self.remembered[mix(view.writes)] = Some(units);
         if held.is_busy(view.gives, enough, &tuning) {
             let rule = "the device is busy, and the table has free entries";
-            return self.ended(view, held, rule);
+            return self.ended(view, device, held, rule);
         }
         held.range.too_little(units);
         let measured = device.gives.get() / device.units;
@@ -487,7 +498,7 @@ impl Weir {
         let wider = steps.above(units, held.range.wider(to));
         if !held.range.has_room_for(wider) {
             let rule = "the device could serve more, but the next step was too much";
-            return self.ended(view, held, rule);
+            return self.ended(view, device, held, rule);
         }
         held.before = Some((units, *view));
         held.units = wider;

@@ -2,6 +2,8 @@
 
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 
+use crate::guard::Keep;
+use crate::limit::Share;
 use crate::readings::{Readings, Traffic};
 
 /// The tiers in one window.
@@ -59,9 +61,27 @@ impl View {
         })
     }
 
-    /// Whether the tiers together serve more than in another window: one may give less only if the other gains
-    /// a larger part.
-    pub fn is_better_than(&self, other: &View) -> bool {
-        self.fast.get() * self.gives.get() > other.fast.get() * other.gives.get()
+    /// Whether the tiers together serve more than in another window, of the most that each gave: what is missing of
+    /// what is wanted counts first, as a product of both, so that one may give less only if the other gains a larger
+    /// part; then, where nothing is missing, all that they give.
+    pub fn is_better_than(&self, other: &View, most: &Most, keep: &Keep) -> bool {
+        let worth = |view: &View| {
+            let part = |gives: GbPerSec, most: GbPerSec, wanted: Share| {
+                (gives.get() / (most.get() * wanted.get()).max(f64::MIN_POSITIVE)).min(1.0)
+            };
+            let wanted =
+                part(view.fast, most.fast, keep.fast) * part(view.gives, most.slow, keep.slow);
+            [wanted, view.fast.get() * view.gives.get()]
+        };
+        worth(self) > worth(other)
     }
+}
+
+/// The most that each tier gave.
+#[derive(Debug, Clone, Copy)]
+pub struct Most {
+    /// The fast tier.
+    pub fast: GbPerSec,
+    /// The slow tier.
+    pub slow: GbPerSec,
 }

@@ -124,6 +124,16 @@ struct TraceArgs {
     out: PathBuf,
 }
 
+impl Args {
+    /// Whether it is of a machine.
+    pub fn has_machine(&self) -> bool {
+        matches!(
+            self.what,
+            What::Insensitive(_) | What::Coherence(_) | What::Kernels(_)
+        )
+    }
+}
+
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
         match error {

@@ -170,6 +170,15 @@ impl Shape {
         words
     }
 
+    /// Whether something is untouched, but no whole slice.
+    ///
+    /// # Errors
+    /// As [`Self::divide`].
+    pub fn is_below_a_slice(&self, slice: Bytes) -> Result<bool> {
+        let untouched = self.untouched.is_some_and(|percent| percent > 0.0);
+        Ok(untouched && self.divide(slice)?.slices == 0)
+    }
+
     /// All arguments of a guest whose pool is memory of the host, on a node of it if one is named.
     ///
     /// # Errors

@@ -72,6 +72,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::Recover(args) => work(&args.named, &args.patience, context, recovered),
         What::Status(args) => status(args, context),
         What::Arguments(args) => {
+            if args.shape.is_below_a_slice(args.slice)? {
+                say(&format!(
+                    "weir: warning: what is untouched is less than a slice of {}, so that the pool gives the guest nothing; \
+                     --slice makes slices smaller",
+                    args.slice
+                ));
+            }
             let words = args.shape.without_manager(args.slice, args.pool_node)?;
             // A line that a shell splits, whatever the format.
             print(&format!("{}\n", words.join(" ")))

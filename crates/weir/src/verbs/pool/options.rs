@@ -190,7 +190,9 @@ until it ends.
 Examples:
   weir pool arguments --memory 8GiB --untouched 30%
   weir pool arguments --memory 8GiB --pool 2GiB --pool-node 2 --distance 18
-  qemu-system-x86_64 $(weir pool arguments --memory 2GiB --pool 1GiB) -drive …")]
+  qemu-system-x86_64 $(weir pool arguments --memory 2GiB --pool 1GiB) -drive …
+
+What is printed is a line for a shell, whatever --format says.")]
 pub(super) struct ArgumentsArgs {
     #[command(flatten)]
     pub(super) shape: Shape,
