@@ -11,10 +11,10 @@ use drawn::{Bound, Kept};
 const SEEDS: RangeInclusive<u64> = 1..=300;
 
 /// Those of them on which the controller misses.
-const MISSED: [u64; 47] = [
-    1, 9, 22, 23, 24, 31, 33, 34, 50, 54, 59, 68, 75, 76, 96, 99, 100, 101, 102, 105, 110, 130,
-    131, 135, 140, 149, 155, 159, 160, 161, 164, 174, 185, 197, 204, 217, 225, 228, 242, 246, 255,
-    258, 267, 269, 275, 289, 290,
+const MISSED: [u64; 45] = [
+    1, 9, 22, 23, 24, 31, 33, 34, 54, 59, 68, 75, 76, 96, 99, 100, 101, 102, 105, 110, 130, 131,
+    135, 140, 149, 155, 159, 160, 161, 164, 174, 185, 197, 204, 217, 225, 228, 242, 246, 255, 258,
+    267, 269, 275, 289,
 ];
 
 fn seeds() -> RangeInclusive<u64> {
@@ -84,7 +84,7 @@ fn three_hundred_drawn_machines() {
 }
 
 #[test]
-#[ignore = "47 machines take half an hour; for the documentation, by hand"]
+#[ignore = "45 machines take half an hour; for the documentation, by hand"]
 fn constant_limits_where_the_controller_misses() {
     let mut good = 0;
     let seeds = seeds();

@@ -104,6 +104,20 @@ fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_reported_with_their_
     place
         .run("plan latency --sockets 65")
         .refuses(2, &["2 to 64 sockets"]);
+    place
+        .run("plan failures --share 150%")
+        .refuses(2, &["--share is 150 %", "0 % to 100 %"]);
+    place
+        .run("plan cost --gb-per-vcpu 10,1e9")
+        .refuses(2, &["--gb-per-vcpu is 1000000000", "at most 1000000 GB"]);
+    for words in [
+        "plan latency --on skx2s",
+        "reproduce --only MEM-02 --on nope",
+    ] {
+        place
+            .run(words)
+            .refuses(2, &["--on", "would change nothing"]);
+    }
 }
 
 #[test]
@@ -296,7 +310,10 @@ fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
             check["broken"].is_null(),
             "{check}"
         );
+        assert_eq!(check["steps"].is_null(), check["fault"].is_string());
     }
+    let took = json["elapsed_s"].as_f64().unwrap();
+    assert!(took > 0.01, "{took} s for half a million states");
     let steps = |fault: &str| {
         let ways = json["ways"].as_array().unwrap().iter();
         ways.filter(|way| way["fault"] == fault).count()

@@ -183,6 +183,15 @@ fn wrong_requests_say_what_to_do() {
         let message = place.run(format!("pool {words}").as_str()).expect(2).err();
         assert!(message.contains(said), "{words}:\n{message}");
     }
+    // Slices of 1 GiB are too large for what is untouched of so small a guest.
+    let ran = place
+        .run("pool arguments --memory 512MiB --untouched 40%")
+        .expect(0);
+    assert!(
+        ran.err().contains("less than a slice of 1 GiB"),
+        "{}",
+        ran.err()
+    );
     // What a guest that did not start was permitted is free again.
     assert_eq!(stages(&place), "free free free free");
     let message = place
