@@ -192,7 +192,7 @@ fn advice_that_cannot_be_given_says_why() {
 #[test]
 fn objects_of_a_description_are_placed_together() {
     let place = Place::new();
-    let run = "workload run column-olap --on sap23+sap23-card --accesses 2000 --format json";
+    let run = "workload run column-olap --on sap23+sap23-card --accesses 100000 --format json";
     let found = |placed: &str| -> Value {
         let found = place.run(format!("{run} {placed}")).expect(0).out();
         serde_json::from_str(&found).unwrap()

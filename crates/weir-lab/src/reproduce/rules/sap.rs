@@ -9,7 +9,7 @@ use serde::Serialize;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES};
-use weir_model::workload::{Workload, Workloads};
+use weir_model::workload::{Region, Workload, Workloads};
 
 use crate::reproduce::figures::ratio;
 use crate::reproduce::rule::{Figure, Rule};
@@ -22,9 +22,15 @@ const SWEEP: &str = "another engine and TPC-H stand for the paper's; the mean of
 const ATTACHED: &str =
     "ours is the first count of streams with nine tenths of the traffic of eight";
 
+/// Lines that all threads of a run access together while they are watched: rows come in batches, so that few lines are few
+/// independent draws.
+const LINES: u64 = 1_600_000;
+
 /// Tables, and what queries work in.
 const TABLES: &str = "main";
 const WORKING: &str = "heap";
+/// The part of it that each thread has for itself, whatever the number of streams.
+const OF_A_THREAD: &str = "vectors";
 
 /// The preset of queries.
 fn queries() -> Option<Workload> {
@@ -105,21 +111,28 @@ impl Server {
             .phases
             .iter_mut()
             .flat_map(|phase| &mut phase.regions);
-        // All read the same tables, and each has memory of its own to work in.
-        for region in all.filter(|region| region.object.as_deref() == Some(WORKING)) {
+        // All read the same tables, and each stream has memory of its own to work in.
+        let of_a_stream = |region: &&mut Region| {
+            region.object.as_deref() == Some(WORKING) && region.name != OF_A_THREAD
+        };
+        for region in all.filter(of_a_stream) {
             region.bytes = Bytes(region.bytes.get() * u64::from(streams));
         }
         let tiers = self.far.iter().map(|tier| (TierName::named(*tier), 1));
         let there = Placement::Interleave(tiers.collect());
+        let threads = (self.cores * streams).div_ceil(8).min(self.cores);
         let engine = Engine {
             placements: (regions(&workload, far).into_iter())
                 .map(|region| (region, there.clone()))
                 .collect(),
             workload: Workload {
-                threads: (self.cores * streams).div_ceil(8).min(self.cores),
+                threads,
                 ..workload
             },
-            options: WorkloadOptions::default(),
+            options: WorkloadOptions {
+                accesses: LINES / u64::from(threads),
+                ..WorkloadOptions::default()
+            },
         };
         Figure::read(unit, self.platform, engine, move |run| Ok(read(run)))
     }
