@@ -265,11 +265,13 @@ fn kind(schema: &Value) -> Kind {
 }
 
 /// Suffixes of names that say the unit, longest first.
-const SUFFIXES: [(&str, &str); 8] = [
+const SUFFIXES: [(&str, &str); 10] = [
     ("gbps", "GB/s"),
     ("_bytes", "B"),
     ("_pct", "%"),
     ("percent", "%"),
+    ("_k_per_s", "1000/s"),
+    ("_per_s", "1/s"),
     ("_ghz", "GHz"),
     ("_mhz", "MHz"),
     ("_ns", "ns"),
