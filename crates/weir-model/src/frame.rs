@@ -344,6 +344,21 @@ mod tests {
     }
 
     #[derive(Serialize, JsonSchema)]
+    struct Rates {
+        touches_per_s: f64,
+        offered_k_per_s: f64,
+        run_s: f64,
+    }
+
+    #[test]
+    fn rates_are_by_the_second() {
+        let units: Vec<String> = (columns::<Rates>().into_iter())
+            .map(|column| column.unit)
+            .collect();
+        assert_eq!(units, ["1/s", "1000/s", "s"]);
+    }
+
+    #[derive(Serialize, JsonSchema)]
     #[schemars(extend("x-words" = {"tier": "", "op": ":"}))]
     struct Side {
         tier: String,

@@ -241,7 +241,7 @@ impl<'a> Job<'a> {
             progress.end();
         }
         let kept = kept.len();
-        let keeps_nothing = measured + answered + repetitions + kept == 0;
+        let keeps_nothing = repetitions + kept == 0;
         notes.partial |= self.context.stop.requested() && kept < planned;
         weir_lab::lab::add_new(&mut header.warnings, notes.warnings.clone());
         header.partial = notes.partial;
@@ -267,7 +267,7 @@ impl<'a> Job<'a> {
                 ));
             }
         } else if let (true, Err(Failure::Request(_))) = (is_new && keeps_nothing, &document) {
-            // A request that cannot be carried out is no run that could go on.
+            // A request that cannot be carried out is no run that could go on, whatever was asked before that was known.
             store.remove(run)?;
         } else if trouble.is_none() {
             let state = if notes.partial || document.is_err() {
