@@ -521,7 +521,7 @@ impl Outcome for Neighbours {
                     col("dataset"),
                     col("hosts"),
                     col("devices"),
-                    col("queries_per_s").head("queries/s"),
+                    col("queries_per_s").head("queries"),
                     col("with_twice_the_devices").head("with twice\nthe devices"),
                 ],
             ),

@@ -33,9 +33,7 @@ impl Tiers {
             }
         }
         if from == to {
-            return Err(LabError::Nothing(format!(
-                "{from} is not slower than itself; name another tier"
-            )));
+            return Err(LabError::same_tier(from));
         }
         Ok(Self {
             from: from.clone(),

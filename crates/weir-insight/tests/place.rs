@@ -177,6 +177,9 @@ proptest! {
             .collect();
         let free = ends.all() * part;
         for whole in [true, false] {
+            // Where nothing may be lost, nothing needs to move.
+            let none = best(&ends, &curve, Goal::Loss(0.0), whole);
+            prop_assert!(none.is_some_and(|choice| choice.loss < 1e-9));
             let most = best(&ends, &curve, Goal::Loss(loss), whole).unwrap();
             prop_assert!(most.loss <= loss);
             prop_assert!(sets.iter().all(|s| s.loss > loss || s.bytes <= most.bytes));

@@ -103,4 +103,11 @@ impl LabError {
             known: known.join(", "),
         }
     }
+
+    /// Two tiers that are to be compared are one.
+    pub fn same_tier(name: &TierName) -> Self {
+        Self::Nothing(format!(
+            "{name} is not slower than itself; name another tier"
+        ))
+    }
 }

@@ -70,4 +70,5 @@ pub use verdict::{Severity, Verdict};
 pub use weir_model::statistics;
 pub use workload::{
     OneRegion, OneRegionRun, PhaseRun, Placed, RunAlone, WorkloadOptions, WorkloadRun,
+    check_threads,
 };

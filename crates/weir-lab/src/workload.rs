@@ -15,7 +15,7 @@ use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Machine, MachineError, Testbed};
 use weir_model::region::RegionUse;
 use weir_model::tenant::{Placement, Tenant};
-use weir_model::topology::TierName;
+use weir_model::topology::{TierName, Topology};
 use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::Workload;
 
@@ -67,6 +67,21 @@ impl<'a> Placed<'a> {
             placements: BTreeMap::new(),
             options,
         }
+    }
+}
+
+/// Refuses more threads than a machine has cores.
+///
+/// # Errors
+/// There are more.
+pub fn check_threads(workload: &Workload, topology: &Topology) -> Result<(), LabError> {
+    let cores = topology.cores.len() + topology.other_cores.len();
+    match workload.threads as usize <= cores {
+        true => Ok(()),
+        false => Err(LabError::Nothing(format!(
+            "`{}` is to run {} threads, one on a core, and there are {cores} cores; give fewer with --threads",
+            workload.name, workload.threads
+        ))),
     }
 }
 

@@ -265,11 +265,13 @@ fn kind(schema: &Value) -> Kind {
 }
 
 /// Suffixes of names that say the unit, longest first.
-const SUFFIXES: [(&str, &str); 8] = [
+const SUFFIXES: [(&str, &str); 10] = [
     ("gbps", "GB/s"),
     ("_bytes", "B"),
     ("_pct", "%"),
     ("percent", "%"),
+    ("_k_per_s", "1000/s"),
+    ("_per_s", "1/s"),
     ("_ghz", "GHz"),
     ("_mhz", "MHz"),
     ("_ns", "ns"),
@@ -339,6 +341,21 @@ mod tests {
         ci95: Option<f64>,
         change_pct: f64,
         prefetch: bool,
+    }
+
+    #[derive(Serialize, JsonSchema)]
+    struct Rates {
+        touches_per_s: f64,
+        offered_k_per_s: f64,
+        run_s: f64,
+    }
+
+    #[test]
+    fn rates_are_by_the_second() {
+        let units: Vec<String> = (columns::<Rates>().into_iter())
+            .map(|column| column.unit)
+            .collect();
+        assert_eq!(units, ["1/s", "1000/s", "s"]);
     }
 
     #[derive(Serialize, JsonSchema)]

@@ -116,6 +116,13 @@ fn a_mistake_is_reported_with_its_line_and_what_was_meant() {
     let found = mistakes(text);
     let has = |line: usize, part: &str| found.iter().any(|(l, m)| *l == line && m.contains(part));
     assert!(has(5, "`phase.cpi` cannot be 0.01"), "{found:?}");
+    let found = mistakes(&text.replace("cpi = 0.01", "cpi = nan"));
+    assert!(
+        found
+            .iter()
+            .any(|(l, m)| *l == 5 && m.contains("no finite number")),
+        "{found:?}"
+    );
     assert!(has(8, "did you mean `sequential`?"), "{found:?}");
     assert!(has(9, "did you mean `bytes`?"), "{found:?}");
     assert!(has(9, "missing key `phase.regions.bytes`"), "{found:?}");

@@ -157,15 +157,22 @@ pub struct Memory {
 }
 
 impl Memory {
+    /// The least that a tier may have.
+    pub const LEAST: Bytes = Bytes::mib(16);
+
     /// Checks capacity and curve.
     ///
     /// # Errors
     /// The tier holds less than 16 MiB, or its curve has no points.
     pub fn check(&self) -> Result<(), PagesError> {
-        if self.capacity < Bytes::mib(16) {
+        if self.capacity < Self::LEAST {
             return Err(PagesError::Machine {
                 what: "capacity of a tier",
-                why: format!("{} is too small; give 16 MiB or more", self.capacity),
+                why: format!(
+                    "{} is too small; give {} or more",
+                    self.capacity,
+                    Self::LEAST
+                ),
             });
         }
         self.curve.check()

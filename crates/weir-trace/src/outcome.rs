@@ -2,6 +2,7 @@
 
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::number::figure;
 
 use crate::check::{CacheMisses, Imported, off};
 use crate::describe::CACHES;
@@ -51,22 +52,20 @@ impl Outcome for Imported {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
         let doubt = |about: &str, text: String| Verdict::new(Severity::Doubt, about, text);
-        let sizes: Vec<String> = self
-            .compared()
-            .map(|row| {
-                format!(
-                    "{:.3} against {:.3} in {}",
-                    row.described_mpki, row.trace_mpki, row.cache
-                )
+        let sizes: Vec<String> = (self.compared().enumerate())
+            .map(|(n, row)| {
+                let (cache, described) = (row.cache, figure(row.described_mpki));
+                let trace = figure(row.trace_mpki);
+                match n {
+                    0 => format!(
+                        "with a cache of {cache} the description misses {described} times in 1000 instructions, the trace \
+                         {trace} times"
+                    ),
+                    _ => format!("with {cache} {described} and {trace}"),
+                }
             })
             .collect();
-        let mut all = vec![note(
-            &self.workload.name,
-            format!(
-                "{} misses in 1000 instructions, described against trace",
-                sizes.join(", ")
-            ),
-        )];
+        let mut all = vec![note(&self.workload.name, sizes.join("; "))];
         let worst = self.worst();
         if worst > NEAR {
             all.push(doubt(

@@ -198,6 +198,7 @@ impl<'a> Job<'a> {
         earlier: Earlier,
     ) -> Result<Done<S::Output>> {
         session::is_of(run);
+        let is_new = !earlier.resumed;
         let keeper = Keep {
             context: self.context,
             chosen: self.chosen,
@@ -240,6 +241,7 @@ impl<'a> Job<'a> {
             progress.end();
         }
         let kept = kept.len();
+        let keeps_nothing = repetitions + kept == 0;
         notes.partial |= self.context.stop.requested() && kept < planned;
         weir_lab::lab::add_new(&mut header.warnings, notes.warnings.clone());
         header.partial = notes.partial;
@@ -264,6 +266,9 @@ impl<'a> Job<'a> {
                     "run {run} keeps this part, {new} answers; the rest belongs to other workers"
                 ));
             }
+        } else if let (true, Err(Failure::Request(_))) = (is_new && keeps_nothing, &document) {
+            // A request that cannot be carried out is no run that could go on, whatever was asked before that was known.
+            store.remove(run)?;
         } else if trouble.is_none() {
             let state = if notes.partial || document.is_err() {
                 RunState::Partial

@@ -183,6 +183,11 @@ fn advice_that_cannot_be_given_says_why() {
         &["name another tier"],
     );
     refused(
+        "place advise job.toml --on emr2s+cxl-a --threads 100",
+        2,
+        &["give fewer with --threads"],
+    );
+    refused(
         "place advise none.toml --on emr2s+cxl-a",
         2,
         &["description none.toml"],

@@ -258,3 +258,16 @@ fn what_holds_no_counters_or_no_model_is_named() {
         .run("explain chase --on skx2s --tiers dram,cxl7")
         .refuses(2, &["cxl7"]);
 }
+
+#[test]
+fn a_model_is_missed_only_where_best_shot_would_use_it() {
+    let place = Place::new();
+    let said = |workload: &str| {
+        let tune = format!("tune interleave {workload} --on skx2s --tier remote");
+        place.run(tune).expect(0).err()
+    };
+    let bandwidth = said("stream-triad --threads 10");
+    assert!(bandwidth.contains("there is no best-shot"), "{bandwidth}");
+    let latency = said("chase");
+    assert!(!latency.contains("best-shot"), "{latency}");
+}

@@ -173,9 +173,34 @@ fn wrong_requests_are_refused_with_what_is_right() {
             "described programs",
         ),
         (
-            "tier simulate --on emr2s,core.count=4+cxl-a --workload chase --slow dram",
+            "tier simulate --on emr2s,core.count=4+2xcxl-a --workload chase --fast cxl0 --slow cxl1",
             2,
             "two kinds",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload chase --slow dram",
+            2,
+            "dram is not slower than itself",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --slow dram",
+            2,
+            "dram is not slower than itself",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --size 4KiB",
+            2,
+            "a page at least",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --policy tpp,tpp",
+            2,
+            "named twice",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --for 1",
+            2,
+            "such as 150s",
         ),
         (
             "tier simulate --on emr2s,core.count=4+cxl-a --policy tpq",
@@ -188,6 +213,11 @@ fn wrong_requests_are_refused_with_what_is_right() {
             "FAST:SLOW",
         ),
         ("tier simulate --on emr2s", 2, "cxl0"),
+        (
+            "tier population --on emr2s,core.count=4+cxl-a --slow dram",
+            2,
+            "dram is not slower than itself",
+        ),
         ("tier run --on emr2s", 2, "host"),
         ("tier run --window 10ms", 2, "100 ms"),
         ("tier run --for 10ms", 2, "--window"),
@@ -206,6 +236,23 @@ fn wrong_requests_are_refused_with_what_is_right() {
         let err = place.run(request).expect(code).err();
         assert!(err.contains(said), "{request}: {err}");
     }
+    // None of them is a run that could go on.
+    let runs = place.run("runs list").out();
+    assert!(!runs.contains("tier simulate"), "{runs}");
+}
+
+#[test]
+fn a_scan_has_assumptions_of_its_own() {
+    let place = Place::new();
+    let request = with(
+        SMALL,
+        "--workload stream --policy first-touch --format json",
+    );
+    let run: Document<Simulated> =
+        serde_json::from_str(&place.run(request).expect(0).out()).unwrap();
+    let assumed = run.output.assumed;
+    assert!(assumed.contains("90 % of their time"), "{assumed}");
+    assert!(!assumed.contains("Zipf"), "{assumed}");
 }
 
 fn profile(text: &str) -> Profile {
@@ -313,6 +360,14 @@ fn wrong_profiles_are_refused_with_what_is_right() {
             "cache1",
         ),
         (
+            "tier profile --on emr2s,core.count=4+cxl-a --period 7",
+            "--period is for --sampler events",
+        ),
+        (
+            "tier profile --on emr2s,core.count=4+cxl-a --sampler events --scan 1s",
+            "--scan is for --sampler bits",
+        ),
+        (
             "tier profile --on emr2s,core.count=4+cxl-a --target pid:{own}",
             "leave `--on` out",
         ),
@@ -352,6 +407,8 @@ fn advice_is_given_from_a_profile_alone() {
         .collect();
     assert_eq!(policies, ["first-touch", "tpp"]);
     assert!(of_run.policies[1].low_pct <= of_run.policies[1].high_pct);
+    let assumed: Vec<&str> = of_run.assumed.iter().map(|row| row.what.as_str()).collect();
+    assert!(assumed.contains(&"accesses at once"), "{assumed:?}");
     assert_eq!(of_run, advised("profile.json"));
     let stored = place.run("runs show 2 --format json").expect(0).out();
     let stored: Document<Advised> = serde_json::from_str(&stored).unwrap();
@@ -365,6 +422,12 @@ fn advice_is_given_from_a_profile_alone() {
     let mut short: serde_json::Value = serde_json::from_str(&printed).unwrap();
     short["seconds"] = 0.1.into();
     place.file("short.json", short.to_string());
+    place.file(
+        "few.csv",
+        "time_s,address,kind\n0.5,0x1000,anon\n9.5,0x2000,file\n",
+    );
+    let few = place.run("tier profile --trace few.csv --interval 1s --format json");
+    place.file("few.json", few.expect(0).out());
     for (request, code, said) in [
         ("profile.json", 3, "--on emr2s+cxl-a"),
         ("empty.json --on emr2s+cxl-a", 2, "no memory"),
@@ -380,6 +443,23 @@ fn advice_is_given_from_a_profile_alone() {
         ("1 --on emr2s+cxl-a --fast-memory 0KiB", 2, "16 MiB"),
         ("1 --on emr2s+cxl-a --ratio 0:1", 2, "FAST:SLOW"),
         ("1 --on emr2s+cxl-a --mlp 9..1", 2, "1.2..8"),
+        ("1 --on emr2s+cxl-a --stalled 40%", 2, "0.1..0.9"),
+        (
+            "1 --on emr2s,core.count=4+cxl-a --ratio 1:9",
+            2,
+            "--fast-memory",
+        ),
+        ("1 --on emr2s+cxl-a --policy tpp,tpp", 2, "named twice"),
+        (
+            "few.json --on emr2s,core.count=4+cxl-a",
+            2,
+            "too few accesses",
+        ),
+        (
+            "nope.json --on emr2s+cxl-a",
+            2,
+            "there is no file nope.json",
+        ),
         ("1 --on emr2s", 2, "cxl0"),
     ] {
         let err = place
@@ -388,4 +468,6 @@ fn advice_is_given_from_a_profile_alone() {
             .err();
         assert!(err.contains(said), "{request}: {err}");
     }
+    let runs = place.run("runs list").expect(0).out();
+    assert!(!runs.contains("partial"), "{runs}");
 }

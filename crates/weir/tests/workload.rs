@@ -91,7 +91,18 @@ fn wrong_requests_are_refused_with_what_would_do() {
     refused("workload run chase", "only a model runs");
     let on = |more| format!("workload run chase --on emr2s+cxl-a {more}");
     refused(&on("--tier cxl3"), "no tier `cxl3`");
-    refused(&on("--threads 900"), "asks for core");
+    refused(&on("--threads 900"), "give fewer with --threads");
+    refused(
+        "workload show type-a",
+        "name one of its members: `files-fileserver`",
+    );
+    // The machine refuses this one, after its run began.
+    refused(
+        "workload run chase --on emr2s+ssd-nvme4 --tier ssd0",
+        "a storage device",
+    );
+    let runs = place.run("runs list").expect(0).out();
+    assert!(!runs.contains("workload run"), "{runs}");
     refused(&on("--tier dram=x"), "not a number of pages");
     refused(&on("--pages 3k"), "no size of pages");
     refused("workload run chase --pages 4k", "only a model runs");

@@ -127,7 +127,8 @@ pub fn best(ends: &Ends, curve: &[Choice], goal: Goal, whole: bool) -> Option<Ch
     }
     match goal {
         Goal::Loss(most) => (all.into_iter())
-            .filter(|choice| choice.loss <= most)
+            // What moves nothing loses nothing, but for rounding.
+            .filter(|choice| choice.loss <= most || choice.bytes == 0.0)
             .max_by(|a, b| a.bytes.total_cmp(&b.bytes).then(b.loss.total_cmp(&a.loss))),
         Goal::Free(least) => (all.into_iter())
             .filter(|choice| choice.bytes >= least)

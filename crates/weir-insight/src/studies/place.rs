@@ -7,7 +7,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_lab::study::lists;
 use weir_lab::view::{Axis, View, col};
-use weir_lab::{About, Lab, LabError, Outcome, Placed, Study, Verdict, WorkloadOptions};
+use weir_lab::{
+    About, Lab, LabError, Outcome, Placed, Study, Verdict, WorkloadOptions, check_threads,
+};
 use weir_model::frame::Frame;
 use weir_model::number::percent;
 use weir_model::tenant::Placement;
@@ -132,6 +134,7 @@ impl Study for AdviseObjects {
         let workload = self.described.as_ref().ok_or_else(|| {
             LabError::Nothing("place advise needs the description of a workload".into())
         })?;
+        check_threads(workload, lab.topology())?;
         let options = WorkloadOptions {
             accesses: ACCESSES,
             ..options(lab.seed())

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_lab::study::lists;
 use weir_lab::view::{Only, Part, View, col};
-use weir_lab::{About, Lab, LabError, Outcome, Placed, Study, Verdict};
+use weir_lab::{About, Lab, LabError, Outcome, Placed, Study, Verdict, check_threads};
 use weir_model::frame::Frame;
 use weir_model::insight::{Bound, Components, Rejected, SlowdownModel};
 use weir_model::number::{figure, percent, slower};
@@ -65,6 +65,9 @@ impl Study for Predict {
         let lacks = |what: &str| LabError::Nothing(format!("predict needs {what}"));
         let model = self.calibrated.as_deref();
         let model = model.ok_or_else(|| lacks("a calibrated model"))?;
+        if let Some(workload) = &self.described {
+            check_threads(workload, lab.topology())?;
+        }
         let options = options(lab.seed());
         let drawn = |of: Population, n: NonZeroUsize| {
             let drawn = of.draw(lab.seed(), n.get()).into_iter();
@@ -318,13 +321,23 @@ impl Predicted {
     }
 }
 
+/// Whether workloads were drawn, so that those of the whole population are judged.
+fn is_of_whole(accuracy: &Accuracy) -> bool {
+    let mut of = accuracy.populations.iter();
+    of.any(|of| of.population.is_some())
+}
+
 /// Of many workloads, how good predictions are.
 fn of_accuracy(accuracy: &Accuracy) -> Vec<Verdict> {
     let mut all = Vec::new();
+    let of_them = match is_of_whole(accuracy) {
+        true => " of the whole population",
+        false => "",
+    };
     if let Some(total) = accuracy.lines.iter().find(|line| line.what == "total") {
         let r = total.pearson.map(|r| format!(", Pearson {r:.3}"));
         all.push(format!(
-            "{:.1} % are predicted within 5 points, {:.1} % within 10{}, mean error {} points",
+            "{:.1} %{of_them} are predicted within 5 points, {:.1} % within 10{}, mean error {} points",
             total.within_5_pct,
             total.within_10_pct,
             r.unwrap_or_default(),
@@ -344,7 +357,7 @@ fn of_accuracy(accuracy: &Accuracy) -> Vec<Verdict> {
         )
     }));
     all.push(format!(
-        "{} workloads, of which {} do not wait for bandwidth; figures of accuracy are of these",
+        "{} workloads{of_them}, of which {} do not wait for bandwidth; figures of accuracy are of these",
         accuracy.workloads, accuracy.latency_bound
     ));
     all.extend(
@@ -437,7 +450,10 @@ impl Outcome for Predictions {
                 col("mean_error_pct").head("mean error"),
             ];
             let of = format!("{} workloads", accuracy.latency_bound);
-            let title = format!("How many are predicted, of {of} that do not wait for bandwidth");
+            let title = match is_of_whole(accuracy) {
+                true => format!("The whole population: {of} that do not wait for bandwidth"),
+                false => format!("How many are predicted, of {of} that do not wait for bandwidth"),
+            };
             all.push(View::table("accuracy", title, columns));
             let columns = vec![
                 col("of").head("workloads"),
@@ -446,7 +462,7 @@ impl Outcome for Predictions {
                 col("mean_error_pct").head("mean\nerror"),
                 col("within_10_pct").head("within\n10 points"),
                 col("covered_pct").head("in their\ninterval"),
-                col("half_width_pct").head("interval\n±"),
+                col("half_width_pct").head("half\nwidth"),
             ];
             let title = "How good predictions of the whole slowdown are [points, % of workloads]";
             all.push(View::table("of_populations", title, columns));

@@ -4,7 +4,9 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use weir_lab::study::lists;
 use weir_lab::view::{Axis, Limit, View, col};
-use weir_lab::{About, Lab, LabError, Outcome, Study, Verdict, WorkloadOptions, WorkloadRun};
+use weir_lab::{
+    About, Lab, LabError, Outcome, Study, Verdict, WorkloadOptions, WorkloadRun, check_threads,
+};
 use weir_model::frame::Frame;
 use weir_model::insight::{Bound, InterleaveFit, SlowdownModel};
 use weir_model::number::percent;
@@ -57,6 +59,9 @@ pub struct Interleave {
     /// The model of slowdown that was calibrated for the two tiers, if there is one.
     #[arg(skip)]
     pub model: Option<Box<SlowdownModel>>,
+    /// Why there is no model, and how to make one; said where best-shot would need it.
+    #[arg(skip)]
+    pub without_model: Option<String>,
 }
 
 /// A workload on a machine.
@@ -66,6 +71,7 @@ struct Tuning<'a, 'l> {
     workload: &'a Workload,
     tiers: &'a Tiers,
     model: Option<&'a SlowdownModel>,
+    without_model: Option<&'a str>,
 }
 
 impl Study for Interleave {
@@ -77,12 +83,14 @@ impl Study for Interleave {
         let workload = self.described.as_ref().ok_or_else(|| {
             LabError::Nothing("tune interleave needs the description of a workload".into())
         })?;
+        check_threads(workload, lab.topology())?;
         let tuning = Tuning {
             lab,
             options: options(lab.seed()),
             workload,
             tiers: &tiers,
             model: self.model.as_deref(),
+            without_model: self.without_model.as_deref(),
         };
         let mut tuned = tuning.advise()?;
         if self.verify {
@@ -259,6 +267,8 @@ impl Tuning<'_, '_> {
             advice.push(self.stay(&counted)?);
         } else if let Some(fit) = self.model.and_then(|model| model.interleave.as_ref()) {
             advice.push(aimed(fit, &Load::of(&counted, local.time)?));
+        } else if let Some(why) = self.without_model {
+            self.lab.warn(why.to_owned());
         }
         advice.push(self.closed_form(&local, unloaded)?);
         advice.push(self.caption(&local)?);

@@ -245,10 +245,7 @@ impl Offload {
             ));
         }
         if self.rdma.is_none() && self.from == self.tier {
-            return Err(LabError::Nothing(format!(
-                "{} is not slower than itself; name another tier",
-                self.tier
-            )));
+            return Err(LabError::same_tier(&self.tier));
         }
         let quarters = match self.rdma {
             Some(_) => vec![cores / 2, cores],

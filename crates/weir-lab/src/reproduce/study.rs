@@ -68,6 +68,12 @@ impl Reproduce {
     /// The published rows that were asked for.
     fn choose(&self) -> Result<Vec<Published>, LabError> {
         let mut rows = of_papers(&self.papers, published::builtin_rows())?;
+        if self.only.iter().any(|id| id.trim().is_empty()) {
+            return Err(LabError::Nothing(
+                "--only takes the beginning of a row's name, such as SUP-01, and not an empty text"
+                    .into(),
+            ));
+        }
         let begins = |row: &Published, id: &str| {
             let start = row.id.get(..id.len());
             start.is_some_and(|start| start.eq_ignore_ascii_case(id))

@@ -304,8 +304,8 @@ impl Outcome for ApplicationRun {
     fn views(&self, _: About<'_>) -> Vec<View> {
         let requests = vec![
             col("placement").head("tier"),
-            col("rate_per_s").head("asked/s").if_any(),
-            col("answered_per_s").head("answered/s"),
+            col("rate_per_s").head("asked").if_any(),
+            col("answered_per_s").head("answered"),
             col("mean_ns").head("mean"),
             col("p50_ns").head("p50"),
             col("p99_ns").head("p99"),
@@ -316,7 +316,7 @@ impl Outcome for ApplicationRun {
             col("placement").head("tier"),
             col("what"),
             col("time_ns").head("time"),
-            col("done_per_s").head("per second").if_any(),
+            col("done_per_s").head("done").if_any(),
             col("unit").head("of").if_any(),
             col("rows"),
             col("wrong"),
@@ -324,7 +324,7 @@ impl Outcome for ApplicationRun {
         let latencies = vec![
             col("placement").head("tier"),
             col("what"),
-            col("done_per_s").head("per second"),
+            col("done_per_s").head("done"),
             col("unit").head("of"),
             col("p50_ns").head("p50"),
             col("p99_ns").head("p99"),

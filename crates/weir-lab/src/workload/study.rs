@@ -13,7 +13,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Gigahertz, LINE_BYTES, Nanos};
 use weir_model::workload::{Workload, Workloads};
 
-use super::{Alone, PhaseRun, Placed, WorkloadOptions, WorkloadRun, phases};
+use super::{Alone, PhaseRun, Placed, WorkloadOptions, WorkloadRun, check_threads, phases};
 use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
 use crate::{Lab, LabError, Severity, Verdict};
@@ -183,6 +183,7 @@ impl Study for RunAlone {
         if let Some(tier) = tiers.into_iter().find(is_missing) {
             return Err(LabError::unknown_tier(tier, lab.topology()));
         }
+        check_threads(workload, lab.topology())?;
         let options = WorkloadOptions {
             prefetch: !self.no_prefetch,
             accesses: self.accesses,

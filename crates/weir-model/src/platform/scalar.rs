@@ -158,6 +158,7 @@ impl Kind {
         let found = match value {
             Value::String(_) => "text in quotes",
             Value::Integer(_) => "a number without a unit",
+            Value::Float(n) if !n.value().is_finite() => "no finite number",
             Value::Float(_) if matches!(self, Kind::Count) => "a number with a fraction",
             Value::Float(_) => "a number without a unit",
             Value::Boolean(_) => "true or false",

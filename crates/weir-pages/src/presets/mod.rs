@@ -1,7 +1,7 @@
 //! Workloads shaped as publications describe them: mixes of memory, hot shares, growth. No value comes from a result.
 //!
 //! What TPP says of its services is named at each. What it does not say is assumed, and the same for all of them, so
-//! that none is fitted: [`ASSUMED`]. Programs of Alto's evaluation are in [`graphs`].
+//! that none is fitted: [`ASSUMED`]. A scan is no service, and has assumptions of its own. Programs of Alto's evaluation are in [`graphs`].
 
 pub mod graphs;
 
@@ -9,11 +9,15 @@ use weir_model::units::Bytes;
 
 use crate::workload::{Band, Growth, PageKind, PagedWorkload, Region, zipf};
 
-/// What is assumed of every preset.
+/// What is assumed of every preset but `stream`.
 pub const ASSUMED: &str = "28 threads that wait for memory in 25 % of their time (10 to 40) with 2 accesses at \
                            once (1.5 to 4); 30 % of accesses write; hot pages by a Zipf law of exponent 0.9 (0.7 to \
                            0.99), equally hot in files and in anonymous memory; a fifth of pages is warm; a quarter of a hot set is \
                            replaced in an hour (0 to 1); a start-up of minutes in place of hours";
+
+/// What is assumed of `stream`.
+const OF_STREAM: &str = "28 threads that wait for memory in 90 % of their time with 12 accesses at once; 30 % of accesses \
+                         write; all pages are accessed equally often, each from its first line to its last";
 
 const THREADS: u32 = 28;
 const MLP: f64 = 2.0;
@@ -119,6 +123,7 @@ pub fn names() -> impl Iterator<Item = &'static (&'static str, &'static str)> {
 pub fn assumed(name: &str) -> &'static str {
     match graphs::by_name(name) {
         Some(_) => graphs::ASSUMED,
+        None if name == "stream" => OF_STREAM,
         None => ASSUMED,
     }
 }

@@ -18,12 +18,12 @@ pub use rebuild::{OfRegion, Span, Unknown, rebuild};
 use weir_lab::{Lab, LabError, Study};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
-use weir_pages::{PagedWorkload, TierCurve, by_name};
+use weir_pages::{Memory, PagedWorkload, TierCurve};
 
-use super::curves;
+use super::curves::curves_of_two;
 use super::profile::{Looked, Profile};
 use super::replay::{Replay, Replayed};
-use super::trial::{Ratio, bad, lasts};
+use super::trial::{Ratio, each_once, lasts};
 use check::Gains;
 use rebuild::{MLP, WRITES, unknown_share};
 
@@ -68,7 +68,7 @@ pub struct Advise {
     #[arg(long, value_name = "[REGION=]N", value_delimiter = ',')]
     pub mlp: Vec<OfRegion>,
     /// The share of time in which threads wait for memory, all of it in the fast tier.
-    #[arg(long, value_name = "SHARE", default_value = "0.1..0.9")]
+    #[arg(long, value_name = "SHARE", default_value = "0.1..0.9", value_parser = share)]
     pub stalled: Span,
     /// The share of accesses that write [default: 0..0.5].
     #[arg(long, value_name = "[REGION=]SHARE", value_delimiter = ',')]
@@ -91,6 +91,15 @@ pub struct Advise {
     /// The profile that was named.
     #[arg(skip)]
     pub profile: Option<Box<Profile>>,
+}
+
+/// Reads a share of time above 0, or a range of some.
+fn share(text: &str) -> Result<Span, String> {
+    let span = text.parse().ok();
+    span.filter(|span: &Span| span.low > 0.0 && span.high <= 1.0)
+        .ok_or_else(|| {
+            format!("`{text}` is no share such as 0.4, and no range of shares such as 0.1..0.9")
+        })
 }
 
 /// The middle of figures, and their ends.
@@ -158,9 +167,7 @@ impl Advise {
                 return Err(LabError::Nothing(text));
             }
         }
-        for policy in &self.policies {
-            by_name(policy).map_err(bad)?;
-        }
+        each_once(&self.policies)?;
         Ok(profile)
     }
 
@@ -192,7 +199,9 @@ impl Advise {
                 None => row(what.into(), of.span),
             };
             all.extend(list.iter().map(of));
-            if list.iter().all(|of| of.region.is_some()) {
+            if list.is_empty() {
+                all.push(row(what.into(), usual));
+            } else if list.iter().all(|of| of.region.is_some()) {
                 all.push(row(format!("{what}, of others"), usual));
             }
         }
@@ -215,6 +224,13 @@ impl Advise {
         let workloads: Vec<PagedWorkload> = (0..self.variations)
             .map(|n| rebuild(profile, &unknown, &curves[0], n))
             .collect();
+        for workload in &workloads {
+            workload.check().map_err(|why| {
+                LabError::Nothing(format!(
+                    "the profile has too few accesses to rebuild a workload from it ({why}); make a longer one"
+                ))
+            })?;
+        }
         let memory = workloads
             .iter()
             .map(PagedWorkload::peak)
@@ -224,6 +240,14 @@ impl Advise {
         let Ratio { fast, slow } = self.ratio;
         let part = f64::from(fast) / f64::from(fast + slow);
         let fast_memory = self.fast_memory.unwrap_or_else(|| share(part));
+        if fast_memory < Memory::LEAST {
+            return Err(LabError::Nothing(format!(
+                "{} would have {fast_memory} of the profile's {memory}, which is too small; give it {} or more with \
+                 --fast-memory",
+                self.fast,
+                Memory::LEAST
+            )));
+        }
         let of = |variation: usize, policy: &str, fast: Option<Bytes>| Replay {
             workload: workloads[variation].clone(),
             policy: policy.into(),
@@ -314,7 +338,7 @@ impl Advise {
         }
         let best = advised.best().map_or(FIRST, |best| &best.policy).to_owned();
         let sizes: Vec<f64> = (SIZES.into_iter())
-            .filter(|size| share(*size) >= Bytes::mib(16))
+            .filter(|size| share(*size) >= Memory::LEAST)
             .collect();
         let mut asks = Vec::new();
         let mut tried = vec![FIRST, &best];
@@ -354,7 +378,7 @@ impl Study for Advise {
 
     fn run(&self, lab: &Lab<'_>) -> Result<Advised, LabError> {
         self.check()?;
-        let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
+        let curves = curves_of_two(lab, &[self.fast.clone(), self.slow.clone()])?;
         let runs = Runs {
             replay: &|asks| lab.ask_all(asks),
             look: &|asks| lab.ask_all(asks),

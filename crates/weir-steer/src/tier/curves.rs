@@ -14,6 +14,20 @@ pub(super) fn thresholds(lab: &Lab<'_>) -> Thresholds {
     Thresholds::of(&lab.topology().processor, lab.topology().clock)
 }
 
+/// Measures a fast and a slow tier, as [`curves`] does.
+///
+/// # Errors
+/// As there, or they are one tier.
+pub(super) fn curves_of_two(
+    lab: &Lab<'_>,
+    tiers: &[TierName; 2],
+) -> Result<[TierCurve; 2], LabError> {
+    match tiers[0] == tiers[1] {
+        true => Err(LabError::same_tier(&tiers[0])),
+        false => curves(lab, tiers),
+    }
+}
+
 /// Measures the fast and the slow tier at two mixes: one write for each read, and reads alone.
 ///
 /// # Errors

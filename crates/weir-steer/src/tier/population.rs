@@ -9,7 +9,7 @@ use weir_model::units::{Bytes, Nanos};
 use weir_pages::{TierCurve, by_name, population};
 
 use super::replay::{Replay, Replayed};
-use super::{curves, trial::bad, trial::lasts};
+use super::{curves::curves_of_two, trial::bad, trial::lasts};
 
 /// Policies of page placement on workloads drawn at random.
 #[derive(Debug, Clone, clap::Args)]
@@ -186,7 +186,7 @@ impl Study for Population {
 
     fn run(&self, lab: &Lab<'_>) -> Result<Compared, LabError> {
         let names = self.names()?;
-        let curves = curves(lab, &[self.fast.clone(), self.slow.clone()])?;
+        let curves = curves_of_two(lab, &[self.fast.clone(), self.slow.clone()])?;
         let drawn: Vec<population::Drawn> = (0..self.count)
             .map(|n| population::draw(lab.seed(), u64::from(n), self.size))
             .collect();

@@ -6,12 +6,12 @@ use weir_model::number::slower;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::Workload;
-use weir_pages::{PagedWorkload, TierCurve, by_name, presets};
+use weir_pages::{PagedWorkload, TierCurve, presets};
 
-use super::curves;
+use super::curves::curves_of_two;
 use super::described::{self, RequestShape};
 use super::document::{PolicyAt, PolicyOutcome, RequestLatency, Simulated};
-use super::trial::{Ratio, Trial, TrialResult, bad, lasts, preset};
+use super::trial::{Ratio, Trial, TrialResult, bad, each_once, lasts, preset};
 
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
@@ -46,12 +46,13 @@ pub struct Simulate {
     /// Capacities of the fast to the slow tier.
     #[arg(long, value_name = "FAST:SLOW", default_value = "2:1")]
     pub ratio: Ratio,
-    /// Policies.
+    /// Policies [default: first-touch, numa-balancing, tiering, autotiering, tpp, interleave].
     #[arg(
         long = "policy",
         value_delimiter = ',',
         value_name = "POLICY",
-        default_value = "first-touch,numa-balancing,tiering,autotiering,tpp,interleave"
+        default_value = "first-touch,numa-balancing,tiering,autotiering,tpp,interleave",
+        hide_default_value = true
     )]
     pub policies: Vec<String>,
     /// Simulated time.
@@ -148,16 +149,15 @@ impl Study for Simulate {
 
     fn run(&self, lab: &Lab<'_>) -> Result<Simulated, LabError> {
         if self.described.is_none() {
-            preset(&self.workload, USUAL_SIZE)?;
+            let size = self.size.unwrap_or(USUAL_SIZE);
+            preset(&self.workload, size)?.check().map_err(bad)?;
         }
-        for policy in &self.policies {
-            by_name(policy).map_err(bad)?;
-        }
+        each_once(&self.policies)?;
         let tiers = [self.fast.clone(), self.slow.clone()];
-        if self.described.is_some() {
+        if self.described.is_some() && self.fast != self.slow {
             described::misses(lab, &tiers)?;
         }
-        let curves = curves(lab, &tiers)?;
+        let curves = curves_of_two(lab, &tiers)?;
         let load = self.load(lab, &curves)?;
         let trial = |policy: Option<&String>| Trial {
             workload: load.workload.clone(),

@@ -99,11 +99,25 @@ pub(super) fn bad(error: PagesError) -> LabError {
 
 /// A simulated time from a second to a day.
 pub(super) fn lasts(text: &str) -> Result<Nanos, String> {
-    let time: Nanos = text.parse().map_err(|error| format!("{error}"))?;
+    let no_time = |_| format!("`{text}` is no time such as 150s");
+    let time: Nanos = text.parse().map_err(no_time)?;
     match (1.0..=86_400.0).contains(&time.as_secs()) {
         true => Ok(time),
         false => Err(format!("`{text}` is not between 1s and 86400s")),
     }
+}
+
+/// Refuses names that are no policies, and a policy that is named twice.
+pub(super) fn each_once(policies: &[String]) -> Result<(), LabError> {
+    for (n, policy) in policies.iter().enumerate() {
+        by_name(policy).map_err(bad)?;
+        if policies[..n].contains(policy) {
+            return Err(LabError::Nothing(format!(
+                "policy {policy} is named twice; name each once"
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The names of shapes of workloads, which are no described programs.

@@ -191,7 +191,9 @@ fn colour(column: &str, value: &Value, all: &[Value], tiers: &[String]) -> usize
 
 /// The head of a column: its name without the unit, and the unit below.
 fn head(column: &Column, named: Option<&str>) -> String {
-    let suffixes = ["_ns", "_gbps", "gbps", "_pct", "_bytes", "_s"];
+    let suffixes = [
+        "_ns", "_gbps", "gbps", "_pct", "_bytes", "_k_per_s", "_per_s", "_s",
+    ];
     let bare = (suffixes.iter())
         .filter(|_| !column.unit.is_empty())
         .find_map(|suffix| column.name.strip_suffix(suffix));

@@ -156,12 +156,7 @@ impl Outcome for ProgramTable {
             columns.push(col("victim"));
         }
         if rates {
-            columns.push(
-                col("offered_per_s")
-                    .head("arrive\na second")
-                    .places(0)
-                    .if_any(),
-            );
+            columns.push(col("offered_per_s").head("arrive").places(0).if_any());
         }
         if runs {
             columns.push(col("run_s_alone").head("run\nalone").if_any());

@@ -90,6 +90,11 @@ impl Outcome for Advised {
             self.variations, self.seconds
         );
         all.push(note("gain", text));
+        if !self.sizes.is_empty() {
+            let text = "by size of the memory it is that of one of these workloads, in the middle of all ranges, and by policy the \
+                        median of all";
+            all.push(note("loss", text.into()));
+        }
         all
     }
 
@@ -113,7 +118,10 @@ impl Outcome for Advised {
             ),
             View::table(
                 "sizes",
-                format!("Loss against all memory in {}", self.fast),
+                format!(
+                    "Loss against all memory in {}, in the middle of all ranges",
+                    self.fast
+                ),
                 vec![
                     col("policy"),
                     col("fast").head("memory"),

@@ -25,6 +25,8 @@ const PAGES: u64 = 1 << 16;
 const EVENT_PAGES: u64 = 1 << 18;
 /// Memory of the fast tier beyond what the workload has allocated: pages never move.
 const SPARE: f64 = 1.1;
+/// Accesses of which one is sampled.
+const PERIOD: u32 = 200;
 /// Time between two readings of accessed bits, in seconds.
 const SCAN_S: f64 = 1.0;
 
@@ -55,9 +57,9 @@ pub struct ProfileModel {
     #[arg(long, value_name = "NAME", default_value = "bits",
           value_parser = clap::builder::PossibleValuesParser::new(SamplerName::ALL.map(SamplerName::name)))]
     pub sampler: String,
-    /// On a model, with --sampler events: one access in this many is sampled.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(1..))]
-    pub period: u32,
+    /// On a model, with --sampler events: one access in this many is sampled [default: 200].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub period: Option<u32>,
     /// On a model, with --sampler bits: the time between two readings.
     #[arg(long, value_name = "TIME")]
     pub scan: Option<Nanos>,
@@ -110,8 +112,20 @@ impl Study for ProfileModel {
         };
         let interval_s = steps("--interval", times.interval_s)?;
         let sampler = SamplerName::named(&self.sampler).unwrap_or(SamplerName::Bits);
+        let other = |option: &str, of: SamplerName| {
+            Err(LabError::Nothing(format!(
+                "{option} is for --sampler {}",
+                of.name()
+            )))
+        };
         let every = match sampler {
-            SamplerName::Events => f64::from(self.period),
+            SamplerName::Events if self.scan.is_some() => {
+                return other("--scan", SamplerName::Bits);
+            }
+            SamplerName::Bits if self.period.is_some() => {
+                return other("--period", SamplerName::Events);
+            }
+            SamplerName::Events => f64::from(self.period.unwrap_or(PERIOD)),
             SamplerName::Bits => {
                 let scan = self
                     .scan

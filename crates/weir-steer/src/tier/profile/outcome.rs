@@ -120,7 +120,7 @@ impl Outcome for Profile {
                     col("kind"),
                     col("after_s").head("more than").empty("none"),
                     col("until_s").head("at most").empty("none"),
-                    col("touched").head("memory"),
+                    col("touched").head("touched,\nall intervals"),
                     col("share_pct").head("share"),
                 ],
             ),

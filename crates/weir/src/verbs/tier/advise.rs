@@ -25,6 +25,12 @@ pub(super) fn with_profile(study: &Advise, context: &Context) -> Result<Advise> 
     let source = Path::new(&study.source);
     let profile = match source.is_file() {
         true => of_file(source)?,
+        false if study.source.ends_with(".json") || study.source.contains('/') => {
+            return Err(Failure::request(format!(
+                "there is no file {}",
+                source.display()
+            )));
+        }
         false => of_run(&study.source, context)?,
     };
     Ok(Advise {

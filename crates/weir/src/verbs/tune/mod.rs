@@ -53,12 +53,8 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
     }
     let study = described(*args)?;
     let chosen = machine::choose(&context.global.on)?;
-    let (study, warning) = on_model(study, context, &chosen)?;
-    let job = Job {
-        warnings: warning.into_iter().collect(),
-        ..Job::once(context, &chosen, VERB)
-    };
-    let done = job.run(&study)?;
+    let study = on_model(study, context, &chosen)?;
+    let done = Job::once(context, &chosen, VERB).run(&study)?;
     show(context, &done.document, Some(done.run))?;
     done.verdict()
 }
@@ -69,7 +65,7 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: Args, context: &Context, run: RunId) -> Result<()> {
     let What::Interleave(args) = args.what;
-    let again = |chosen: &Chosen| Ok(on_model(described(*args)?, context, chosen)?.0);
+    let again = |chosen: &Chosen| on_model(described(*args)?, context, chosen);
     driver::resume(context, run, None, |_, chosen, _| again(chosen))?.verdict()
 }
 
@@ -79,12 +75,8 @@ fn described(mut args: Interleave) -> Result<Interleave> {
     Ok(args)
 }
 
-/// The study with the model that is calibrated for its tiers, and a warning where there is none.
-fn on_model(
-    mut study: Interleave,
-    context: &Context,
-    chosen: &Chosen,
-) -> Result<(Interleave, Option<String>)> {
+/// The study with the model that is calibrated for its tiers, or why there is none.
+fn on_model(mut study: Interleave, context: &Context, chosen: &Chosen) -> Result<Interleave> {
     if chosen.identity.kind == MachineKind::Host {
         return Err(Failure::Missing(anyhow::anyhow!(
             "a description runs on a model; name one with --on, or a command of this host after `--`"
@@ -100,8 +92,8 @@ fn on_model(
         chosen.identity.name,
         tiers.to
     );
-    let warning = study.model.is_none().then_some(warning);
-    Ok((study, warning))
+    study.without_model = study.model.is_none().then_some(warning);
+    Ok(study)
 }
 
 /// The model that was calibrated for a pair, if one was.

@@ -161,7 +161,7 @@ fn page(workload: &Workload) -> String {
             share(phase.slice)
         );
         if phase.vector > 0.0 {
-            let _ = write!(text, ", {} computes on vectors", share(phase.vector));
+            let _ = write!(text, ", {} compute on vectors", share(phase.vector));
         }
         let _ = match phase.mispredicts {
             0.0 => writeln!(text),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use weir_model::toml::MOST_BYTES;
-use weir_model::workload::{Hosted, RealProgram, Workload, Workloads};
+use weir_model::workload::{GROUPS, Hosted, RealProgram, Workload, Workloads};
 
 use crate::failure::{Failure, Result};
 use crate::files;
@@ -24,6 +24,12 @@ pub fn find(named: &str) -> Result<Workload> {
         return Err(Failure::request(format!(
             "`{}` has no description, so that no model runs it; `weir workload run` does on a host",
             hosted.name
+        )));
+    }
+    if let Some((_, _, members)) = GROUPS.iter().find(|(name, _, _)| *name == named) {
+        return Err(Failure::request(format!(
+            "`{named}` is a group of workloads; name one of its members: `{}`",
+            members.join("`, `")
         )));
     }
     let mut close = library.close_to(named);
