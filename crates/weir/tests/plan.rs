@@ -281,7 +281,7 @@ fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
     let again = place.run(words).expect(0);
     let known: u32 = (again.err().split(' ').find_map(|word| word.parse().ok()))
         .unwrap_or_else(|| panic!("{}", again.err()));
-    assert!((1..=6).contains(&known) && again.err().contains("of 6 clusters were replayed"));
+    assert!((1..=6).contains(&known) && again.err().contains("of 6 clusters, and kept"));
     assert_eq!(
         savings(again.json()),
         savings(fresh.run(words).expect(0).json())
