@@ -185,15 +185,25 @@ impl Outcome for Designs {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let mut all = vec![Verdict::new(Severity::Note, "design", self.conclusion())];
         let reached = |words: &String| {
-            let objective = words.split(' ').next().and_then(Objective::named)?;
+            let (name, bound) = words.split_once(' ')?;
+            let objective = Objective::named(name)?;
+            let bound = match bound.strip_suffix(" 1 pins") {
+                Some(bound) => format!("{bound} 1 pin"),
+                None => bound.to_owned(),
+            };
+            let verb = if bound.starts_with("at most") {
+                "allowed"
+            } else {
+                "wanted"
+            };
             let known = self.designs.iter().filter_map(|own| own.figure(objective));
             let (low, high) = known.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), f| {
                 (low.min(f), high.max(f))
             });
             (low <= high).then(|| {
+                let places = usize::from(low.fract() != 0.0 || high.fract() != 0.0);
                 format!(
-                    "{words} is wanted; designs have {low:.1} to {high:.1} {}",
-                    objective.unit()
+                    "{name}: {bound} is {verb}; the designs have {low:.places$} to {high:.places$}"
                 )
             })
         };

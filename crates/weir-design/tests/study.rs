@@ -168,7 +168,7 @@ fn constraints_that_no_design_meets_are_said() {
         "{text}"
     );
     assert!(
-        text.contains("watts at most 10 W is wanted; designs have"),
+        text.contains("watts: at most 10 W is allowed; the designs have"),
         "{text}"
     );
 }

@@ -420,6 +420,19 @@ fn a_block_past_which_larger_ones_are_worse_is_named() {
         "{verdict:?}"
     );
     assert!(!verdict.text.contains("1 thread "), "{verdict:?}");
+    // Within the noise nothing is said of which is worse.
+    for point in &mut points {
+        point.ci95 = Some(2.0);
+    }
+    let found = verdicts(&points, &topology);
+    let verdict = found
+        .iter()
+        .find(|v| v.about == "cxl0 nt_st at random")
+        .unwrap();
+    assert_eq!(
+        verdict.text,
+        "no block is better than the largest by more than 5 % and the noise"
+    );
 }
 
 #[test]

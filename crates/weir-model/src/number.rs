@@ -29,6 +29,12 @@ pub fn percent(value: f64) -> String {
     }
 }
 
+/// A number of things: `1 state`, `2 states`.
+pub fn count(number: u64, one: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{number} {one}{plural}")
+}
+
 /// A slowdown in words: `35.0 % slower`, `5.00 % faster`, `as fast` where it rounds to none.
 pub fn slower(percent: f64) -> String {
     let size = figure(percent.abs());
@@ -54,6 +60,12 @@ pub fn seconds(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn one_thing_is_no_plural() {
+        let words = [0, 1, 2].map(|number| count(number, "VM"));
+        assert_eq!(words, ["0 VMs", "1 VM", "2 VMs"]);
+    }
 
     #[test]
     fn a_slowdown_has_its_direction_in_words() {

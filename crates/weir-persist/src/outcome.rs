@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::number::count;
 
 use crate::checker::{CounterExample, Tally};
 use crate::event::hex;
@@ -90,7 +91,8 @@ impl PersistCheck {
                 .map(|found| found.mark.clone())
                 .filter(|mark| !mark.is_empty()),
             said: found.map(|found| found.said.clone()),
-            events: tally.events,
+            // The size of the pool is the head of a trace, and no event of it.
+            events: tally.events.saturating_sub(1),
             stored: tally.stores,
             fences: tally.fences,
             crash_points: tally.crash_points,
@@ -110,8 +112,11 @@ impl Outcome for PersistCheck {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let verdict = |severity, about: &str, text| Verdict::new(severity, about, text);
         let all = format!(
-            "{} states of {} crash points on {}, {} stores",
-            self.states, self.crash_points, self.platform, self.stored
+            "{} of {} on {}, {}",
+            count(self.states, "state"),
+            count(self.crash_points, "crash point"),
+            self.platform,
+            count(self.stored, "store")
         );
         let mut answer = match (&self.crash_after, &self.said) {
             (Some(after), Some(said)) => {
@@ -155,7 +160,8 @@ impl Outcome for PersistCheck {
             );
             answer.push(verdict(Severity::Doubt, "not all images", text));
         }
-        if self.fences == 0 {
+        // Nothing is looked at behind a counter-example, where fences may be.
+        if self.fences == 0 && self.consistent {
             let text = "the trace has nothing that waits for a flush, so that none is ever ensured"
                 .to_owned();
             answer.push(verdict(Severity::Doubt, "no fence", text));

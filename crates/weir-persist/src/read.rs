@@ -4,6 +4,7 @@
 use std::io::BufRead;
 use std::rc::Rc;
 
+use weir_model::number::count;
 use weir_model::units::Bytes;
 
 use crate::event::{Actor, Event, Holds, Place, Requirement};
@@ -136,7 +137,10 @@ impl<R: BufRead> Reader<R> {
         match at.checked_add(length) {
             Some(end) if length > 0 && end <= bytes => Ok(()),
             _ => Err(format!(
-                "{length} bytes at {at} are not in the pool of {bytes} bytes"
+                "{} at {at} {} not in the pool of {}",
+                count(length, "byte"),
+                if length == 1 { "is" } else { "are" },
+                count(bytes, "byte")
             )),
         }
     }

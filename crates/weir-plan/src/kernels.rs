@@ -343,8 +343,8 @@ impl Outcome for KernelPlan {
             of(0.0, "Type 3"),
         ) {
             let text = format!(
-                "the longest commit takes {early:.0} where the device knows of a write for as long as flash is programmed, and \
-                 {late:.0} where it gets to know with the line"
+                "the longest commit takes {early:.0} if the device hears of the write early enough to program its flash first, and \
+                 {late:.0} if it hears only when the line arrives"
             );
             notes.push(Verdict::new(Severity::Note, "early notice", text));
         }

@@ -59,9 +59,7 @@ pub fn write(path: &Path, bytes: impl AsRef<[u8]>) -> Result<()> {
         (&new.file).write_all(bytes.as_ref())?;
         new.replace(&target)
     };
-    write()
-        .with_context(|| format!("cannot write {}", path.display()))
-        .map_err(Failure::Work)
+    write().map_err(|error| cannot_write(path, error))
 }
 
 /// A file that is written bit by bit, and takes its name at the end.
@@ -79,9 +77,7 @@ impl New {
         let target = replaced(path).ok_or_else(|| {
             Failure::request(format!("{} must be a regular file", path.display()))
         })?;
-        let new = Beside::new(&target)
-            .with_context(|| format!("cannot write {}", path.display()))
-            .map_err(Failure::Work)?;
+        let new = Beside::new(&target).map_err(|error| cannot_write(path, error))?;
         Ok(Self { new, target })
     }
 
@@ -110,9 +106,17 @@ pub fn check(path: &Path) -> Result<()> {
         Some(target) => Beside::new(&target).map(drop),
         None => File::options().write(true).open(path).map(drop),
     };
-    try_it()
-        .with_context(|| format!("cannot write {}", path.display()))
-        .map_err(Failure::Work)
+    try_it().map_err(|error| cannot_write(path, error))
+}
+
+/// A folder that is not there was named wrongly; all else is not the request's fault.
+fn cannot_write(path: &Path, error: io::Error) -> Failure {
+    let kind = error.kind();
+    let error = anyhow::Error::new(error).context(format!("cannot write {}", path.display()));
+    match kind {
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::Request(error),
+        _ => Failure::Work(error),
+    }
 }
 
 /// The regular file that a path stands for, through links, whether it is there or not; `None` for a device, a pipe or

@@ -282,6 +282,15 @@ pub fn compose(on: &str) -> Result<Platform> {
 /// # Errors
 /// As [`compose`].
 pub fn compose_with(on: &str) -> Result<(Library, Platform)> {
+    compose_named(on, "--on")
+}
+
+/// The same where something else than `--on` names the machine; `by` is what.
+///
+/// # Errors
+/// As [`compose`].
+pub fn compose_named(on: &str, by: &str) -> Result<(Library, Platform)> {
+    let by = by.to_owned();
     let on = without_spaces(on);
     let mut library = Library::builtin();
     let mut terms = Vec::new();
@@ -307,10 +316,10 @@ pub fn compose_with(on: &str) -> Result<(Library, Platform)> {
     }
     let named = terms.join("+");
     let plain = library.change(&named);
-    let plain = plain.map_err(|error| Failure::Request(anyhow!(error).context("--on")))?;
+    let plain = plain.map_err(|error| Failure::Request(anyhow!(error).context(by.clone())))?;
     let mut platform = library
         .compose(&plain)
-        .map_err(|error| Failure::Request(anyhow!(error).context("--on")))?;
+        .map_err(|error| Failure::Request(anyhow!(error).context(by)))?;
     // Figures of a changed machine must not pass for those of the machine.
     platform.name = named.trim().to_owned();
     Ok((library, platform))

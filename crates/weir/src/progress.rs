@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::output::seconds;
+use crate::output::{count, seconds};
 use crate::session;
 use crate::session::say;
 
@@ -122,7 +122,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_secs(1));
             Shown::Bar(bar)
         } else {
-            say(&format!("{title}: {of} figures"));
+            say(&format!("{title}: {}", count(of as u64, "figure")));
             Shown::Lines(Lines::begin(title.to_owned(), of, SPARSE, say))
         };
         let began = Instant::now();

@@ -52,6 +52,8 @@ impl Shown {
         })?;
         Ok(match self.header.name() {
             "" => frame.clone(),
+            // Rows that are of several machines say of which.
+            _ if frame.columns.iter().any(|column| column.name == "machine") => frame.clone(),
             machine => with_prefix(&[("machine", machine.into())], frame),
         })
     }
@@ -95,12 +97,17 @@ pub fn shown<O: Outcome>(document: &Document<O>) -> Shown {
         machine: &header.machine,
         topology: &header.topology,
     };
+    let mut answer = output.answer(about);
+    if header.partial {
+        let text = "not all figures were taken; what follows is of those that were";
+        answer.insert(0, Verdict::new(Severity::Note, "stopped", text));
+    }
     Shown {
         title: O::TITLE,
         words: O::WORDS,
         frames: output.frames(),
         views: output.views(about),
-        answer: output.answer(about),
+        answer,
         header,
     }
 }

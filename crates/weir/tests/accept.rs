@@ -71,6 +71,20 @@ fn a_platform_is_like_itself_and_not_like_one_with_another_card() {
     let itself = accept(&place, &["--against", "itself.toml"], 0);
     // Latency, reads and writes of three tiers.
     assert_eq!(checks(&itself).len(), 9);
+    place.file("nope.toml", like("nope"));
+    let nope = [
+        "accept",
+        "--on",
+        MACHINE,
+        "--quick",
+        "--against",
+        "nope.toml",
+    ];
+    let nope = place.run(nope).expect(2).err();
+    assert!(
+        nope.contains("nope.toml:3: ") && !nope.contains("--on"),
+        "{nope}"
+    );
     place.file("other.toml", like("emr2s+cxl-c"));
     let other = accept(&place, &["--against", "other.toml"], 4);
     for check in checks(&other) {

@@ -22,6 +22,8 @@ fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
     let stored = place.run("runs show last --format json").expect(0).json();
     assert_eq!(stored["partial"], true);
     assert_eq!(stored["points"], document["points"]);
+    let said = place.run("runs show last").expect(0).out();
+    assert!(said.contains("\nstopped: not all figures"), "{said}");
     let line = &place.run("runs list --format json").json()["runs"][0];
     assert!(line["kept"].as_u64() < line["planned"].as_u64(), "{line}");
 }
@@ -184,7 +186,7 @@ fn a_page_that_cannot_be_written_ends_a_tour_before_it_measures() {
     let place = Place::new();
     place
         .run("tour -o no/such/folder/page.html")
-        .refuses(1, &["page.html", "No such file"]);
+        .refuses(2, &["page.html", "No such file"]);
     assert!(!place.store().exists());
 }
 
@@ -318,7 +320,7 @@ fn a_report_that_cannot_be_written_is_reported() {
     place.run(SMALL).expect(0);
     place
         .run("report -o no/such/folder/page.html")
-        .refuses(1, &["page.html", "No such file"]);
+        .refuses(2, &["page.html", "No such file"]);
 }
 
 #[test]

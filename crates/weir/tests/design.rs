@@ -46,6 +46,13 @@ fn a_space_has_a_front_in_words_rows_and_pictures() {
         .unwrap_or_default();
     assert!(head.contains("cards,pages,design,"), "{csv}");
     assert!(csv.contains(",\"dram=3,cxl=1\","), "{csv}");
+    // Rows of two runs go by the names of their designs.
+    place.run(asked.clone()).expect(0);
+    let compared = place.run("runs compare 1 2 --format json").expect(0).json();
+    let row = &compared["comparisons"][0]["rows"][0]["row"];
+    let of_run = place.run("runs show 1 --format json").expect(0).json();
+    let designs = of_run["designs"].as_array().unwrap();
+    assert!(designs.iter().any(|own| own["design"] == *row), "{row}");
     place.run("report last -o page.html").expect(0);
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
     for part in [

@@ -102,6 +102,14 @@ fn what_cannot_be_is_refused_before_anything_runs() {
         ("--victims cxl7", "dram, cxl0"),
         ("--victims dram:jump", "jump"),
         ("--threads 48", "48 threads"),
+        (
+            "--victims dram:ld --aggressors cxl0:ld --threads 25",
+            "no pair fits",
+        ),
+        (
+            "--victims dram:ld --aggressors cxl0:ld --rate 20k",
+            "answer requests",
+        ),
         ("--preset table9", "table3"),
         ("--size 64B", "working set"),
         ("--preset table3 --size 1M", "cannot be used"),
@@ -323,6 +331,7 @@ fn programs_that_cannot_be_tenants_are_refused_with_the_reason() {
             "400 threads",
         ),
         ("--victims dram:redis-ycsb-a --rate fast", "50k"),
+        ("--victims dram:bfs-twitter --rate 20k", "answer requests"),
     ];
     for (arguments, said) in cases {
         place

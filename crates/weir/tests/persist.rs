@@ -64,6 +64,8 @@ fn a_command_checks_each_image_once_and_what_it_did_not_see_is_said() {
     assert_eq!(text(&place.path("runs")).lines().count(), 3);
     let bad = place.run(&command("bad.trace")[..]).expect(4).out();
     assert!(bad.contains("no data"), "{bad}");
+    // A fence behind the counter-example was not looked at.
+    assert!(!bad.contains("no fence"), "{bad}");
     let few = [&command("plain.trace")[..], &["--images", "2"]].concat();
     let few = place.run(&few[..]).expect(0).out();
     assert!(few.contains("! not all images: 1"), "{few}");

@@ -214,7 +214,7 @@ fn what_a_trace_cannot_say_leaves_no_file() {
             "--pool no/p: its folder",
         ),
         ("--pool . -o t -- ./cases p", 2, "is a folder"),
-        ("--pool p -o no/t -- ./cases p", 1, "cannot write no/t"),
+        ("--pool p -o no/t -- ./cases p", 2, "cannot write no/t"),
         ("--pool p -o /dev/null -- ./cases p", 2, "regular file"),
         ("--pool p -o t -- ./script", 2, "is a script"),
         ("--on emr2s --pool p -o t -- ./cases p", 2, "this host"),

@@ -92,7 +92,7 @@ fn advice_is_a_policy_that_the_allocator_reads_as_it_is() {
         ("renamed.toml --class pages", 2, "--policy"),
         (
             "renamed.toml --policy no/p.toml",
-            1,
+            2,
             "cannot write no/p.toml",
         ),
         ("renamed.toml --tag", 2, "--tag is for a command"),

@@ -213,11 +213,21 @@ fn failures_of_optional_memory_kill_nobody_and_wrong_topologies_are_refused() {
     }
     for (words, expected) in [
         ("--pools 9", "a multiple of the 2 sockets"),
-        ("--machines 6 --pools 8", "divide --machines"),
+        (
+            "--machines 6 --pools 8",
+            "has 4 machines, and --machines 6 is",
+        ),
         ("--devices 0", "1 to 64"),
         ("--share 101%", "0 % to 100 %"),
     ] {
         let words = format!("plan failures {words}");
+        place.run(words.as_str()).refuses(2, &[expected]);
+    }
+    for (words, expected) in [
+        ("--inflate 0", "--inflate is 0"),
+        ("--machines-per-pool 0", "--machines-per-pool is 0"),
+    ] {
+        let words = format!("plan packing --machines 4 --days 1 {words}");
         place.run(words.as_str()).refuses(2, &[expected]);
     }
     let rates = include_str!("../../weir-plan/src/failures/failures.toml");
@@ -285,7 +295,7 @@ fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
     let again = place.run(words).expect(0);
     let known: u32 = (again.err().split(' ').find_map(|word| word.parse().ok()))
         .unwrap_or_else(|| panic!("{}", again.err()));
-    assert!((1..=6).contains(&known) && again.err().contains("of 6 clusters were replayed"));
+    assert!((1..=6).contains(&known) && again.err().contains("of 6 clusters, and kept"));
     assert_eq!(
         savings(again.json()),
         savings(fresh.run(words).expect(0).json())

@@ -41,6 +41,9 @@ fn programs_of_a_model_are_judged_and_their_counters_judge_the_same_again() {
         (24, 6)
     );
     assert!(text(&place.path("c.csv")).lines().count() == 25);
+    let csv = place.run("runs show 1 --format csv").expect(0).out();
+    let head = csv.lines().next().unwrap_or_default();
+    assert_eq!(head.split(',').filter(|name| *name == "machine").count(), 1);
     let model: Value = serde_json::from_str(&text(&place.path("f.json"))).unwrap();
     assert_eq!(model[0]["schema"], "weir/insensitive-model/1");
     assert_eq!(model[0]["forest"]["trees"].as_array().unwrap().len(), 100);

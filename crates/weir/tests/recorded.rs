@@ -163,5 +163,5 @@ fn this_machine_is_recorded_once_and_read_back() {
         .refuses(2, &["here.machine"]);
     place
         .run("doctor --record no/such/folder.machine")
-        .refuses(1, &["no/such/folder.machine"]);
+        .refuses(2, &["no/such/folder.machine"]);
 }

@@ -82,6 +82,15 @@ fn csv_has_a_head_and_a_row_for_each_figure() {
 
     place.run("runs export last --as csv -o run.csv").expect(0);
     assert_eq!(text(&place.path("run.csv")), csv);
+    // The ending says the format, and a list is of rows.
+    place.run("runs export last -o again.csv").expect(0);
+    assert_eq!(text(&place.path("again.csv")), csv);
+    place
+        .run("runs export last --frame nope -o run.json")
+        .refuses(2, &["--frame nope"]);
+    place
+        .run("runs export last --frame nope -o none.csv")
+        .refuses(2, &["`nope`"]);
 }
 
 #[test]
@@ -103,6 +112,24 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
         let columns = reader.headers().unwrap().len();
         let rows: Vec<_> = reader.records().collect::<Result<_, _>>().unwrap();
         assert!(columns > 2 && !rows.is_empty(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn tables_are_ascii_where_the_locale_is() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    place.run(SMALL).expect(0);
+    for words in [
+        "topo --on emr2s",
+        "platforms list",
+        "platforms show emr2s",
+        "runs list",
+        "runs compare 1 2",
+    ] {
+        let mut command = place.command(words);
+        let done = command.env("LC_ALL", "C").output().unwrap();
+        assert!(!done.stdout.is_empty() && done.stdout.is_ascii(), "{words}");
     }
 }
 

@@ -77,6 +77,8 @@ pub struct Promised {
 pub struct PlatformLike {
     /// As `--on` takes it.
     pub name: String,
+    /// Where the file has it, in bytes.
+    pub at: usize,
     /// The share by which each figure may differ.
     pub within: f64,
 }
@@ -121,11 +123,14 @@ fn read(root: &Table<'_>) -> Option<Expected> {
     });
     let platform = root.has("platform").then(|| {
         let table = root.section("platform");
-        let name = table.need("name", "\"emr2s+cxl-a\"").and_then(|f| f.text());
+        let name = table.need("name", "\"emr2s+cxl-a\"");
+        let at = name.as_ref().map_or(0, |field| field.span().start);
+        let name = name.and_then(|f| f.text());
         let within = within(&table);
         table.done("a platform");
         Some(PlatformLike {
             name: name?.to_owned(),
+            at,
             within: within?,
         })
     });

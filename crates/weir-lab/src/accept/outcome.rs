@@ -226,11 +226,15 @@ impl Outcome for Acceptance {
             "" => String::new(),
             summary => format!(" ({summary})"),
         };
+        let none = self.figures.iter().all(|figure| figure.value.is_none());
         let text = match (all, self.passed()) {
+            _ if none => format!("no figure was taken{of}"),
             (0, _) => format!(
                 "measured{of}: nothing is expected of this machine yet; --against names a file, --baseline this run later"
             ),
+            (1, true) => format!("passed: the figure is as expected{of}"),
             (_, true) => format!("passed: all {all} figures are as expected{of}"),
+            (1, false) => format!("failed: the figure is not as expected{of}"),
             (_, false) => format!("failed: {right} of {all} figures are as expected{of}"),
         };
         let mut verdicts = vec![Verdict::new(Severity::Note, "accept", text)];
@@ -333,7 +337,7 @@ mod tests {
         /// Whether two figures are near does not depend on which of them is the one that is expected.
         #[test]
         fn nearness_is_symmetric(a in 1.0_f64..1e3, b in 1.0_f64..1e3, within in 0.01_f64..1.0) {
-            let wanted = PlatformLike { name: "emr2s".into(), within };
+            let wanted = PlatformLike { name: "emr2s".into(), at: 0, within };
             let (one, other) = ([figure(What::Read, a)], [figure(What::Read, b)]);
             // At the very edge the last digit decides.
             prop_assume!(((a / b).max(b / a) / (1.0 + within) - 1.0).abs() > 1e-9);

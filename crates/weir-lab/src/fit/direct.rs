@@ -14,12 +14,43 @@ fn most<'s>(singles: &'s [Single], tier: &TierName, kind: fn(What) -> bool) -> O
     of_kind.max_by(|a, b| a.value.total_cmp(&b.value))
 }
 
-/// Puts every parameter that is a measured figure into the files of a machine.
-pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParameter> {
+/// Threads that were added and gave at least this part of what each of those before gives are limited by their cores.
+const AS_MUCH: f64 = 0.8;
+
+/// The most threads that loaded a tier, where each of those that came last gave as much as the others, so that more threads
+/// would give more.
+fn rising(singles: &[Single], tier: &TierName, kind: fn(What) -> Option<u32>) -> Option<u32> {
+    let of_tier = singles.iter().filter(|single| single.tier == *tier);
+    let curve: Vec<(u32, f64)> = of_tier
+        .filter_map(|single| Some((kind(single.what)?, single.value)))
+        .collect();
+    let most = *curve.iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
+    let fewer = curve.iter().filter(|point| point.0 < most.0);
+    let before = *fewer.max_by_key(|point| point.0)?;
+    // As of a log that does not say how many threads there were, they are as many as the cores.
+    let known = most.0 < u32::MAX && curve.iter().all(|point| point.0 <= most.0);
+    let more = (most.1 - before.1) / f64::from(most.0 - before.0);
+    (known && more >= AS_MUCH * before.1 / f64::from(before.0)).then_some(most.0)
+}
+
+/// Puts every parameter that is a measured figure into the files of a machine. Returns those, and what figures are no peak.
+pub fn apply(
+    singles: &[Single],
+    from: &str,
+    twin: &mut Twin,
+) -> (Vec<FittedParameter>, Vec<String>) {
+    let cores = twin.host.get("core.count").and_then(|n| n.parse().ok());
     let mut put = Put {
-        from,
-        twin,
-        done: Vec::new(),
+        cores: cores.unwrap_or(u32::MAX),
+        ..Put::new(from, twin)
+    };
+    let all_loads = |what| match what {
+        What::Loads(threads) => Some(threads),
+        _ => None,
+    };
+    let all_posted = |what| match what {
+        What::Posted(threads) => Some(threads),
+        _ => None,
     };
     let (dram, remote) = (TierName::dram(), TierName::remote());
     let loads = |what| matches!(what, What::Loads(_));
@@ -49,6 +80,7 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
         "dram.read",
         "the most of any number of loading threads",
         peak,
+        rising(singles, &dram, all_loads),
     );
     let nt_peak = most(singles, &dram, posted);
     put.rate(
@@ -56,6 +88,7 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
         "dram.nt_write",
         "the most of any number of threads of non-temporal stores",
         nt_peak,
+        rising(singles, &dram, all_posted),
     );
     let core = one(What::Loads(1)).map(|s| Single {
         value: peak.map_or(s.value, |peak| s.value.min(peak.value)),
@@ -66,12 +99,14 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
         "core.load_peak",
         "one thread that loads",
         core.as_ref(),
+        None,
     );
     put.rate(
         None,
         "core.store_peak",
         "one thread that stores",
         one(What::Stores(1)),
+        None,
     );
     let movdir = most(singles, &dram, |w| w == What::Movdir64b);
     if let (Some(movdir), Some(nt)) = (movdir, one(What::Posted(1))) {
@@ -92,6 +127,7 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
             "remote.read",
             "the most of any number of threads that load there",
             read,
+            rising(singles, &remote, all_loads),
         );
     }
     for tier in put.twin.tiers() {
@@ -107,9 +143,10 @@ pub fn apply(singles: &[Single], from: &str, twin: &mut Twin) -> Vec<FittedParam
             "read",
             "the most of any number of loading threads",
             read,
+            rising(singles, &tier, all_loads),
         );
     }
-    put.done
+    (put.done, put.no_peaks)
 }
 
 /// `core.nt_store_hold`, from what one thread of non-temporal stores writes through the buffers of its core.
@@ -121,11 +158,7 @@ pub fn hold(singles: &[Single], from: &str, host: &Host, twin: &mut Twin) -> Vec
         half: buffers / s.value * s.half / s.value,
         ..s.clone()
     });
-    let mut put = Put {
-        from,
-        twin,
-        done: Vec::new(),
-    };
+    let mut put = Put::new(from, twin);
     let what = "all fill buffers over what one thread of non-temporal stores writes";
     put.time(None, "core.nt_store_hold", what, held.as_ref());
     put.done
@@ -141,11 +174,7 @@ pub fn links(
     platform: &Platform,
     twin: &mut Twin,
 ) -> Vec<FittedParameter> {
-    let mut put = Put {
-        from,
-        twin,
-        done: Vec::new(),
-    };
+    let mut put = Put::new(from, twin);
     for (tier, attached) in put.twin.tiers().iter().zip(&platform.devices) {
         let device = &attached.device;
         let limit = device.link.write_limit().get();
@@ -167,10 +196,24 @@ pub fn links(
 struct Put<'a> {
     from: &'a str,
     twin: &'a mut Twin,
+    /// Cores of a socket.
+    cores: u32,
     done: Vec<FittedParameter>,
+    /// What more threads may exceed.
+    no_peaks: Vec<String>,
 }
 
-impl Put<'_> {
+impl<'a> Put<'a> {
+    fn new(from: &'a str, twin: &'a mut Twin) -> Self {
+        Self {
+            from,
+            twin,
+            cores: u32::MAX,
+            done: Vec::new(),
+            no_peaks: Vec::new(),
+        }
+    }
+
     fn time(&mut self, tier: Option<&TierName>, key: &str, what: &str, single: Option<&Single>) {
         if let Some(single) = single {
             let shown = |ns: f64| Nanos(rounded(ns)).to_string();
@@ -178,10 +221,45 @@ impl Put<'_> {
         }
     }
 
-    fn rate(&mut self, tier: Option<&TierName>, key: &str, what: &str, single: Option<&Single>) {
-        if let Some(single) = single {
-            let shown = |gbps: f64| GbPerSec(rounded(gbps)).to_string();
-            self.value(tier, key, what, single, &shown);
+    /// A bandwidth, and with how many threads it still rose, if it did.
+    fn rate(
+        &mut self,
+        tier: Option<&TierName>,
+        key: &str,
+        what: &str,
+        single: Option<&Single>,
+        rising: Option<u32>,
+    ) {
+        let shown = |gbps: f64| GbPerSec(rounded(gbps)).to_string();
+        match (single, rising.filter(|&threads| threads < self.cores)) {
+            (Some(single), None) => self.value(tier, key, what, single, &shown),
+            (Some(single), Some(threads)) => {
+                let (low, from) = (shown(single.value), self.from);
+                let part = f64::from(self.cores) / f64::from(threads);
+                let high = match self.cores {
+                    u32::MAX => 2.0 * single.value,
+                    _ => single.value * part,
+                };
+                let place = tier.map_or(String::new(), |tier| format!("{tier}."));
+                let why = format!(
+                    "{low} with {threads} threads of {from}, where each thread still adds as much as the first ones"
+                );
+                self.no_peaks.push(format!(
+                    "{place}{key} is not measured: {why}; measure with more threads"
+                ));
+                let known = self.twin.draft_mut(tier).and_then(|draft| draft.get(key));
+                let known: Option<GbPerSec> = known.and_then(|value| value.parse().ok());
+                // What is known otherwise stays if it is possible.
+                if known.is_none_or(|known| known.get() < single.value) {
+                    let provenance = Provenance::Assumed {
+                        low: low.clone(),
+                        high: shown(high),
+                        why,
+                    };
+                    self.twin.set(tier, key, &low, provenance);
+                }
+            }
+            (None, _) => {}
         }
     }
 
@@ -241,6 +319,60 @@ pub fn rounded(value: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use weir_model::platform::{Draft, FileKind};
+
+    fn fitted(curve: &[(u32, f64)], known: Option<&str>) -> (Vec<FittedParameter>, usize, Twin) {
+        let mut host = Draft::new(FileKind::Host, "mine", "fitted");
+        let says = || Provenance::Source("it is so".into());
+        host.set("core.count", "32", says());
+        if let Some(known) = known {
+            host.set("dram.read", known, says());
+        }
+        let mut twin = Twin {
+            host,
+            devices: Vec::new(),
+        };
+        let single = |&(threads, value): &(u32, f64)| Single {
+            tier: TierName::dram(),
+            what: What::Loads(threads),
+            value,
+            half: 0.0,
+        };
+        let singles: Vec<Single> = curve.iter().map(single).collect();
+        let (done, no_peaks) = apply(&singles, "run 1", &mut twin);
+        (done, no_peaks.len(), twin)
+    }
+
+    #[test]
+    fn a_curve_that_still_rises_has_no_peak() {
+        let rises = [(1, 17.0), (4, 68.0), (8, 134.7)];
+        let is_read = |done: &[FittedParameter]| done.iter().any(|p| p.key == "dram.read");
+        let (done, no_peaks, twin) = fitted(&rises, None);
+        assert_eq!((is_read(&done), no_peaks), (false, 1));
+        let mut rows = twin.host.rows();
+        let (_, value, provenance) = rows.find(|row| row.0 == "dram.read").unwrap();
+        let Provenance::Assumed { low, high, .. } = provenance else {
+            panic!("{provenance:?}");
+        };
+        assert_eq!(
+            (value, &**low, &**high),
+            ("134.7 GB/s", "134.7 GB/s", "538.8 GB/s")
+        );
+        // What a base says stays where it may be so.
+        let (_, _, twin) = fitted(&rises, Some("241 GB/s"));
+        assert_eq!(twin.host.get("dram.read"), Some("241 GB/s"));
+        let (_, _, twin) = fitted(&rises, Some("100 GB/s"));
+        assert_eq!(twin.host.get("dram.read"), Some("134.7 GB/s"));
+        // It bends, or there are no more cores.
+        for curve in [
+            vec![(1, 17.0), (8, 134.7), (16, 200.0)],
+            vec![(1, 17.0), (32, 540.0)],
+            vec![(8, 134.7)],
+        ] {
+            let (done, no_peaks, _) = fitted(&curve, None);
+            assert_eq!((is_read(&done), no_peaks), (true, 0), "{curve:?}");
+        }
+    }
 
     #[test]
     fn four_digits_are_kept() {

@@ -15,7 +15,7 @@ impl Study for Fit {
     fn run(&self, lab: &Lab<'_>) -> Result<Fitted, LabError> {
         let from = &self.evidence.from;
         let mut twin = self.twin.clone();
-        let measured = direct::apply(&self.evidence.singles, from, &mut twin);
+        let (measured, no_peaks) = direct::apply(&self.evidence.singles, from, &mut twin);
         self.give(&mut twin)?;
         twin.complete()?;
         let host = twin.host(&self.library)?;
@@ -35,6 +35,9 @@ impl Study for Fit {
         }
         for reason in &self.evidence.left_out {
             lab.warn(format!("left out: {reason}"));
+        }
+        for no_peak in no_peaks {
+            lab.warn(no_peak);
         }
         let topology = platform.topology();
         let mut known = [measured, held].concat();

@@ -215,7 +215,7 @@ impl Twin {
                     format!(
                         "--set {place}{}={}: {}",
                         key.path,
-                        quoted(key.example),
+                        wanted(key.example),
                         key.meaning
                     )
                 })
@@ -261,10 +261,15 @@ impl Twin {
     }
 }
 
-fn quoted(example: &str) -> String {
-    match example.contains(' ') {
-        true => format!("'{example}'"),
-        false => example.into(),
+/// What stands for a value: a figure that is only an example would read like a proposal.
+fn wanted(example: &str) -> &str {
+    match example.rsplit_once(' ').map(|(_, unit)| unit) {
+        Some("ns") => "TIME",
+        Some("GB/s") => "BANDWIDTH",
+        Some("GHz") => "FREQUENCY",
+        Some("GiB" | "MiB" | "KiB") => "SIZE",
+        _ if example.parse::<f64>().is_ok() => "NUMBER",
+        _ => example,
     }
 }
 

@@ -126,6 +126,7 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
             points.add(points.alone(tier_op, n)?);
         }
     }
+    let mut fits = pairs.is_empty();
     for (victim, aggressor) in &pairs {
         let timed = points.timed(victim, options)?;
         for spec in &timed {
@@ -144,9 +145,16 @@ pub fn plan(topology: &Topology, options: &Options) -> Result<Vec<PointSpec>, La
                 for divided in divisions(topology, &pair, &options.shares)? {
                     points.add_if_it_fits(divided);
                 }
-                points.add_if_it_fits(pair);
+                fits |= points.add_if_it_fits(pair);
             }
         }
+    }
+    if !fits {
+        return Err(LabError::Nothing(format!(
+            "no pair fits: each side has {} threads on cores of its own, and there are {} cores",
+            threads.first().copied().unwrap_or_default(),
+            topology.cores.len()
+        )));
     }
     Ok(points.specs)
 }
@@ -228,10 +236,13 @@ impl Points<'_> {
         }
     }
 
-    fn add_if_it_fits(&mut self, spec: PointSpec) {
-        if spec.tenants(self.topology).is_some() {
+    /// Whether it fits.
+    fn add_if_it_fits(&mut self, spec: PointSpec) -> bool {
+        let fits = spec.tenants(self.topology).is_some();
+        if fits {
             self.add(spec);
         }
+        fits
     }
 
     fn tier(&self, tier_op: &TierOp) -> Result<&Tier, LabError> {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use weir_model::access::{Op, Pattern};
 use weir_model::document::Record;
 use weir_model::interplay::{Cause, Cell, ChangeClass, TierOp};
-use weir_model::number::{figure, percent};
+use weir_model::number::{count, figure, percent};
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, GbPerSec};
 
@@ -334,17 +334,22 @@ fn lead(cells: &[Cell]) -> Option<String> {
         _ if known.is_empty() => return None,
         _ if certain == 0 => {
             return Some(format!(
-                "uncertain: no class of {} pairs is certain; {repeat}",
-                known.len()
+                "uncertain: no class of {} is certain; {repeat}",
+                count(known.len() as u64, "pair")
             ));
         }
+        None if certain == 1 => "the pair loses no more than 5 %".into(),
         None => format!("of {certain} pairs, none loses more than 5 %"),
         Some(worst) => format!(
-            "{} loses most, {:.1} % with {}; {} of {certain} pairs lose more than 5 %",
+            "{} loses most, {:.1} % with {}; {} of {} more than 5 %",
             worst.victim,
             -change(worst),
             worst.aggressor,
-            harmed.count()
+            harmed.count(),
+            match certain {
+                1 => "1 pair loses".to_owned(),
+                certain => format!("{certain} pairs lose"),
+            }
         ),
     };
     if uncertain > 0 {

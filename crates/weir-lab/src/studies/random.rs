@@ -199,7 +199,7 @@ fn best_blocks(points: &[Point], tier: &TierName, op: Op) -> Option<Verdict> {
         return None;
     }
     let text = if sweet.is_empty() {
-        "larger blocks are never worse".to_owned()
+        "no block is better than the largest by more than 5 % and the noise".to_owned()
     } else {
         format!("the best block is {}", sweet.join(", "))
     };

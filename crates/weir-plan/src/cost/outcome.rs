@@ -112,10 +112,10 @@ impl Outcome for CostPlan {
         let pools = vec![
             col("reading"),
             col("gb_per_vcpu").head("GB/vCPU"),
-            col("pool_price_pct").head("pool price (%)"),
-            col("saved_a_server").head("saved a server (USD)"),
+            col("pool_price_pct").head("pool price"),
+            col("saved_a_server").head("saved a server"),
             col("servers_exact").head("servers").empty("none"),
-            col("net").signed().head("left over (USD)"),
+            col("net").signed().head("left over"),
         ];
         let steps = vec![col("what"), col("value"), col("unit"), col("formula")];
         let flips = vec![
@@ -128,11 +128,11 @@ impl Outcome for CostPlan {
         let cuts = vec![
             col("dimm"),
             col("server"),
-            col("cut_pct").head("cut (%)"),
-            col("need_pool_pct").head("pool needs (%)"),
+            col("cut_pct").head("cut"),
+            col("need_pool_pct").head("pool needs"),
             col("have_pool").head("pool has"),
-            col("net_pct").signed().head("not bought (%)"),
-            col("net").signed().head("left over (USD)"),
+            col("net_pct").signed().head("not bought"),
+            col("net").signed().head("left over"),
         ];
         let prices = vec![
             col("part"),

@@ -72,18 +72,23 @@ impl Topology {
                 (2.0, 64.0),
                 "2 to 64 sockets",
             )?;
-            let wrong = |wanted| {
+            let wrong = |wanted: std::borrow::Cow<'static, str>| {
                 Err(PlanError::OutOfBounds {
                     what: "--pools",
                     found: format!("{sockets} sockets"),
-                    wanted: std::borrow::Cow::Borrowed(wanted),
+                    wanted,
                 })
             };
             if !sockets.is_multiple_of(SOCKETS) {
-                return wrong("a multiple of the 2 sockets of a machine");
+                return wrong("a multiple of the 2 sockets of a machine".into());
             }
-            if !self.machines.is_multiple_of(sockets / SOCKETS) {
-                return wrong("such that pools of 2 sockets a machine divide --machines");
+            let of_pool = sockets / SOCKETS;
+            if !self.machines.is_multiple_of(of_pool) {
+                let wanted = format!(
+                    "a size that divides the cluster: such a pool has {of_pool} machines, and --machines {} is not a multiple of that",
+                    self.machines
+                );
+                return wrong(wanted.into());
             }
         }
         within("--share", self.share, (0.0, 1.0), "0 % to 100 %")?;

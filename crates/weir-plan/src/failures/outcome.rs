@@ -168,7 +168,7 @@ impl Outcome for FailurePlan {
                 false => String::new(),
             };
             let told = match device.told > 0.0 {
-                true => format!(", and tells {:.1} by an exception", device.told),
+                true => format!(", and notifies {:.1} by an exception", device.told),
                 false => String::new(),
             };
             let text = format!(
@@ -216,7 +216,7 @@ impl Outcome for FailurePlan {
             col("killed").places(1),
             col("killed_p99").head("p99").places(0),
             col("killed_pct").head("of all").places(1),
-            col("told").places(1).if_any(),
+            col("told").head("notified").places(1).if_any(),
             col("waiting").places(1).if_any(),
             col("refused").head("no room").places(1),
             col("vm_hours").head("VM-h").places(1),
@@ -238,8 +238,11 @@ impl Outcome for FailurePlan {
             col("times_local_cold").head("cold").places(2),
             col("killed_partial").head("device").places(1),
             col("killed_total").head("all").places(1),
-            col("told_partial").head("tells").places(1).if_any(),
-            col("told_total").head("all tell").places(1).if_any(),
+            col("told_partial")
+                .head("device notifies")
+                .places(1)
+                .if_any(),
+            col("told_total").head("pool notifies").places(1).if_any(),
         ];
         let rates = vec![
             col("part"),

@@ -60,13 +60,10 @@ impl Packing {
         kinds: &[Kind],
         shape: Shape,
     ) -> Result<Vec<PackingRow>, PlanError> {
-        for &factor in self.inflate.iter().chain(&self.pools) {
-            within(
-                "a growth or pool",
-                f64::from(factor),
-                (1.0, 1024.0),
-                "1 to 1024",
-            )?;
+        let pools = self.pools.iter().map(|pool| ("--machines-per-pool", *pool));
+        let grown = self.inflate.iter().map(|factor| ("--inflate", *factor));
+        for (what, factor) in grown.chain(pools) {
+            within(what, f64::from(factor), (1.0, 1024.0), "1 to 1024")?;
         }
         let least = shape.cores.min(shape.memory) as f64;
         within(

@@ -116,8 +116,11 @@ impl Outcome for PackingBound {
         let left = self.packings.iter().filter(|row| row.too_large > 0);
         if let Some(row) = left.max_by_key(|row| row.too_large) {
             let text = format!(
-                "{} VMs are larger than one machine at {} times their size, and are in no pool of that growth",
-                row.too_large, row.inflate
+                "{} of the VMs at {} times their size {} not fit into one machine, and {} in no pool of that growth",
+                row.too_large,
+                row.inflate,
+                if row.too_large == 1 { "does" } else { "do" },
+                if row.too_large == 1 { "is" } else { "are" }
             );
             notes.push(note("left out", text));
         }

@@ -85,6 +85,13 @@ pub struct Pools {
     pub seed: u64,
 }
 
+/// The clusters that were replayed to their end: one that was stopped has needs of some policies only.
+pub fn whole(done: Vec<(Traced, Replayed)>) -> (Vec<Traced>, Vec<Replayed>) {
+    let mut done = done;
+    done.retain(|(_, replayed)| replayed.stopped_at.is_none());
+    done.into_iter().unzip()
+}
+
 impl Pools {
     /// Checks what is asked.
     ///
@@ -173,7 +180,7 @@ impl Pools {
         format!("{hash:032x}")
     }
 
-    /// What all clusters together say.
+    /// What all clusters together say, which are [`whole`].
     ///
     /// # Errors
     /// The packing was asked for a size without cores or memory.
@@ -189,7 +196,10 @@ impl Pools {
             prices,
             price_ratio: self.price_ratio,
         };
-        let savings = verdict::savings(&self.policies(), &self.sockets, replayed, &terms);
+        let savings = match replayed {
+            [] => Vec::new(),
+            some => verdict::savings(&self.policies(), &self.sockets, some, &terms),
+        };
         let packing = Packing {
             inflate: vec![1],
             pools: self
@@ -199,7 +209,9 @@ impl Pools {
                 .collect(),
         };
         let mut packings = Vec::new();
-        for traced in clusters.iter().take(1) {
+        // Only one has its trace still.
+        let mut with_trace = clusters.iter().filter(|traced| traced.trace.len() > 0);
+        if let Some(traced) = with_trace.next() {
             let end = traced.trace.last_arrival();
             for snapshot in 1..=SNAPSHOTS {
                 let at = (u64::from(end) * u64::from(snapshot) / u64::from(SNAPSHOTS + 1)) as u32;
@@ -246,6 +258,50 @@ mod tests {
     use super::*;
     use crate::trace::Vm;
     use crate::trace::generate::{Generate, MACHINE};
+
+    #[test]
+    fn a_cluster_that_was_stopped_is_in_no_figure() {
+        let pools = Pools {
+            sockets: vec![4, 8],
+            machines: 4,
+            machine: MACHINE,
+            fixed: vec![0.5],
+            predictions: Predictions::default(),
+            release_ms: 100,
+            price_ratio: 1.0,
+            seed: 1,
+        };
+        let cluster = |seed, until: f64| {
+            let generate = Generate {
+                seed,
+                machines: 4,
+                days: 2.0,
+                ..Generate::default()
+            };
+            let mut trace = generate.run().unwrap();
+            trace.fill(seed, 0.4);
+            let replayed = pools.replay(&trace, &mut |share| share < until).unwrap();
+            let traced = Traced {
+                name: seed.to_string(),
+                trace,
+                problems: Vec::new(),
+            };
+            (traced, replayed)
+        };
+        let said = |done: Vec<(Traced, Replayed)>| {
+            let (clusters, replayed) = whole(done);
+            let prices = Prices::builtin().unwrap();
+            pools.conclude(&clusters, &replayed, &prices).unwrap()
+        };
+        let alone = said(vec![cluster(1, 2.0)]);
+        assert!(alone.saving("oracle", 8).unwrap().pools > 0);
+        // One is stopped between policies, the other while VMs are placed.
+        let (late, early) = (cluster(2, 0.6), cluster(3, 0.0));
+        assert!(!late.1.needs.with.is_empty() && early.1.needs.with.is_empty());
+        assert_eq!(said(vec![cluster(1, 2.0), late, early]), alone);
+        let nothing = said(vec![cluster(3, 0.0)]);
+        assert_eq!((nothing.clusters, nothing.savings.len()), (0, 0));
+    }
 
     #[test]
     fn an_address_depends_on_all_that_a_replay_depends_on() {

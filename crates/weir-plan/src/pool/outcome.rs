@@ -58,7 +58,8 @@ impl PoolPlan {
 
     /// What is left over by the best size of pools under Pond's predictions.
     fn best(&self) -> Option<&Saving> {
-        let pond = self.savings.iter().filter(|row| row.policy == "pond");
+        // Without pools no cluster had an answer.
+        let pond = (self.savings.iter()).filter(|row| row.policy == "pond" && row.pools > 0);
         pond.max_by(|a, b| a.net.get().total_cmp(&b.net.get()))
     }
 
@@ -89,20 +90,27 @@ impl Outcome for PoolPlan {
             };
             let money = best.net.get() / 1000.0;
             let verb = if money > 0.0 { "pays" } else { "does not pay" };
-            let device = match best.pays_below {
-                Some(price) => format!("a device below {:.0} USD", price.get()),
-                None => "no device, even a free one".into(),
+            let (device, or) = match best.pays_below {
+                Some(price) if price.get() >= 0.5 => (
+                    format!("it pays with a device below {:.0} USD", price.get()),
+                    "or",
+                ),
+                _ => ("it does not pay even with a free device".into(), "but"),
             };
             let dram = best.pays_above.map_or(String::new(), |price| {
-                format!(", or server memory above {:.2} USD/GB", price.get())
+                format!(", {or} with server memory above {:.2} USD/GB", price.get())
             });
+            let each = match best.pools {
+                1 => "the pool".to_owned(),
+                pools => format!("each of {pools} pools"),
+            };
             notes.push(note(
                 &format!("a pool of {} sockets {verb}", best.sockets),
                 format!(
                     "{within} of memory saved against machines without a pool that are bought by the same rule, {:.1} % against \
-                     the machines as they are, of which {:.1} % need no pool; {money:.1} thousand USD are left over for each of {} pools; {:.1} % of the VMs \
-                     are slower than the margin; it pays with {device}{dram}",
-                    best.against_now_pct, best.without_pct, best.pools, best.slow_pct
+                     the machines as they are, of which {:.1} % need no pool; {money:.1} thousand USD are left over for {each}; {:.1} % of the VMs \
+                     are slower than the margin; {device}{dram}",
+                    best.against_now_pct, best.without_pct, best.slow_pct
                 ),
             ));
         }

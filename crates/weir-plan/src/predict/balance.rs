@@ -283,20 +283,16 @@ impl Outcome for BalancePlan {
     fn views(&self, _: About<'_>) -> Vec<View> {
         let balances = vec![
             col("problem"),
-            col("false_positives_pct")
-                .head("false positives (%)")
-                .places(2),
-            col("over_predicted_pct")
-                .head("over-predicted (%)")
-                .places(2),
-            col("marked_pct").head("marked (%)").places(1),
-            col("untouched_pct").head("untouched (%)").places(1),
-            col("pooled_pct").head("in pool (%)").places(1),
+            col("false_positives_pct").head("false positives").places(2),
+            col("over_predicted_pct").head("over-predicted").places(2),
+            col("marked_pct").head("marked").places(1),
+            col("untouched_pct").head("untouched").places(1),
+            col("pooled_pct").head("in pool").places(1),
         ];
         let steps = vec![
             col("curve"),
-            col("budget_pct").head("errors (%)").places(2),
-            col("gives_pct").head("gives (%)").places(1),
+            col("budget_pct").head("errors").places(2),
+            col("gives_pct").head("gives").places(1),
         ];
         vec![
             View::table("balances", "Errors in balance", balances),

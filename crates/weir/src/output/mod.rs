@@ -14,7 +14,7 @@ use crate::session;
 pub use self::csv::{of_rows as to_csv, point_rows};
 pub use prose::{WIDTH, alike, quoted, width, wrap};
 pub use table::{Column, Table};
-pub use weir_model::number::{figure, interval, percent, seconds, slower};
+pub use weir_model::number::{count, figure, interval, percent, seconds, slower};
 
 /// The values in the order in which they first occur.
 pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {

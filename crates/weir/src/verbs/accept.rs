@@ -1,6 +1,6 @@
 //! `weir accept`: whether a server is what was bought, in one verdict and an exit code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use weir_lab::accept::{Accept, Acceptance, Before, Expected, Firmware, Like, figures_of};
 use weir_linux::topology::HostView;
@@ -123,22 +123,36 @@ fn study(args: &Args, context: &Context, chosen: &Chosen) -> Result<Accept> {
     if !(args.worse.is_finite() && (0.0..100.0).contains(&args.worse)) {
         return Err(Failure::request("--worse takes a number from 0 to 100"));
     }
+    let mut text = String::new();
     let expected = match &args.against {
         None => Expected::default(),
         Some(path) => {
-            let text = files::text(path, "acceptance file", MOST_BYTES)?;
+            text = files::text(path, "acceptance file", MOST_BYTES)?;
             Expected::read(&path.display().to_string(), &text)
                 .map_err(|mistakes| Failure::request(mistakes.to_string()))?
         }
     };
+    let place = |at: usize| {
+        let file = args.against.as_deref().unwrap_or(Path::new(""));
+        let before = text.get(..at).unwrap_or_default();
+        format!("{}:{}", file.display(), before.matches('\n').count() + 1)
+    };
     let like = expected.platform.as_ref().map(|platform| {
         if machine::is_real(&platform.name) {
             return Err(Failure::request(format!(
-                "a server is compared with a platform, and `{}` is no platform",
+                "{}: a server is compared with a platform, and `{}` is no platform",
+                place(platform.at),
                 platform.name
             )));
         }
-        let like = machine::choose(&platform.name)?;
+        let like = machine::choose(&platform.name).map_err(|failure| {
+            // What is wrong is the file, and no --on.
+            let place = place(platform.at);
+            match machine::compose_named(&platform.name, &place) {
+                Err(named) => named,
+                Ok(_) => failure.of(&place),
+            }
+        })?;
         Ok(Like {
             testbed: like.testbed,
             machine: like.identity,

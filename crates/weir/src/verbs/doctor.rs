@@ -88,6 +88,9 @@ fn record(file: &Path, system: &System) -> Result<RecordingNote> {
         io::ErrorKind::AlreadyExists => {
             Failure::request(format!("--record: {name} exists, and is not overwritten"))
         }
+        io::ErrorKind::NotFound => {
+            Failure::request(format!("cannot write the recording {name}: {error}"))
+        }
         _ => Failure::work(format!("cannot write the recording {name}: {error}")),
     })?;
     written

@@ -108,6 +108,10 @@ impl Args {
         let count = all.iter().filter(is_application).count();
         let notes = prepare(&mut all, (self.study.size, count), chosen, context)?;
         let aggressors = all.split_off(victims);
+        let answers = |victim: &Participant| matches!(&victim.what, What::Program(work, _) if work.requests.is_some());
+        if !self.study.rate.is_empty() && !all.iter().any(answers) {
+            return Err(no_rate());
+        }
         Ok(ProgramPairs {
             victims: all,
             aggressors,
@@ -119,6 +123,13 @@ impl Args {
             rounds: self.repeat.unwrap_or(ROUNDS_OF_COMMANDS),
         })
     }
+}
+
+/// Why a rate is refused.
+fn no_rate() -> Failure {
+    Failure::request(
+        "--rate is of victims that answer requests on a model, such as dram:redis-ycsb-a, and none is here",
+    )
 }
 
 /// Repetitions of a command on a host.
@@ -170,6 +181,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     }
     if args.has_programs() {
         return studies::complete(context, &chosen, &args.programs(&chosen, context)?);
+    }
+    if !args.study.rate.is_empty() {
+        return Err(no_rate());
     }
     let study = args.on(&chosen);
     let rounds = args.repeat.unwrap_or(match chosen.identity.kind {

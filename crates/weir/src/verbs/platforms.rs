@@ -11,7 +11,7 @@ use crate::context::{Context, Format};
 use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
 use crate::failure::{Failure, Result};
 use crate::machine;
-use crate::output::{Column, Table, print, to_csv, to_json};
+use crate::output::{Column, Table, print_text, to_csv, to_json};
 use crate::verbs::{check_files, fit, memory_config};
 
 /// Arguments.
@@ -78,7 +78,7 @@ fn list(format: Format) -> Result<()> {
         summary: definition.summary().into(),
     };
     let platforms: Vec<PlatformLine> = library.list().into_iter().map(line).collect();
-    print(&match format {
+    print_text(&match format {
         Format::Json => to_json(&PlatformsDocument {
             schema: PlatformsDocument::SCHEMA.into(),
             weir: env!("CARGO_PKG_VERSION").into(),
@@ -105,7 +105,7 @@ fn show(platform: &str, format: Format) -> Result<()> {
         Some(device @ (Definition::Device(_) | Definition::Storage(_))) => device.parameters(),
         _ => machine::compose(platform)?.describe(),
     };
-    print(&match format {
+    print_text(&match format {
         Format::Json => to_json(&PlatformDocument {
             schema: PlatformDocument::SCHEMA.into(),
             weir: env!("CARGO_PKG_VERSION").into(),

@@ -12,7 +12,7 @@ use weir_model::topology::{Tier, Topology};
 use crate::context::{Context, Format};
 use crate::documents::TopoDocument;
 use crate::failure::Result;
-use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, figure, print_text, to_csv, to_json, wrap};
 use crate::system;
 use crate::{machine, storage};
 
@@ -63,7 +63,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     for warning in &document.warnings {
         context.note(&format!("warning: {warning}"));
     }
-    print(&match context.global.format {
+    print_text(&match context.global.format {
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(document.topology.tiers.iter().map(TierRow::from))?,
         Format::Table => {

@@ -95,6 +95,7 @@ impl Outcome for ProgramTable {
                         .filter(|pair| pair.is_lost_in_spread())
                         .count()
                 ),
+                (0, _) if beside.len() == 1 => "the pair loses no more than 5 %".into(),
                 (0, _) => format!("of {} pairs, none loses more than 5 %", beside.len()),
                 (_, aggressor) => format!(
                     "{} loses most, {:.1} % of its {} with {}; {harmed} of {} pairs lose more than 5 % or wait \

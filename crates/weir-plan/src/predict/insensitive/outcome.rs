@@ -202,15 +202,13 @@ impl Outcome for InsensitivePlan {
     fn views(&self, _: About<'_>) -> Vec<View> {
         let curves = vec![
             col("predictor"),
-            col("target_pct").head("target (%)"),
-            col("false_positives_pct")
-                .head("false positives (%)")
-                .places(2),
-            col("marked_pct").head("marked (%)").places(1),
+            col("target_pct").head("target"),
+            col("false_positives_pct").head("false positives").places(2),
+            col("marked_pct").head("marked").places(1),
             col("marked_ci99_pct").head("±").places(1),
-            col("hindsight_pct").head("in hindsight (%)").places(1),
+            col("hindsight_pct").head("in hindsight").places(1),
         ];
-        let features = vec![col("feature"), col("gain_pct").head("gain (%)").places(1)];
+        let features = vec![col("feature"), col("gain_pct").head("gain").places(1)];
         vec![
             View::table(
                 "curves",

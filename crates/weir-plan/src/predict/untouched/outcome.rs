@@ -274,18 +274,18 @@ impl Outcome for UntouchedPlan {
         let mut notes = Vec::new();
         if let Some(row) = self.targets.iter().min_by(near).filter(|_| self.vms > 0) {
             let times = match row.times_fewer {
-                Some(times) => format!("{times:.1} times fewer than"),
-                None => "none, compared with".into(),
+                Some(times) => format!(", {times:.1} times as many"),
+                None => String::new(),
             };
             notes.push(note(
                 &format!("{:.0} % of the memory is predicted to be untouched", row.untouched_pct),
                 format!(
-                    "{:.1} % of the VMs touch some of it, where {} % are allowed: {times} the {:.1} % of a fixed share of {:.0} % \
-                     of each VM, which gives as much memory",
+                    "{:.1} % of the VMs touch some of it ({} % are allowed). A fixed share of {:.0} % of each VM would give as \
+                     much memory, and {:.1} % of the VMs would touch it{times}",
                     row.over_predicted_pct,
                     row.target_pct,
-                    row.fixed_over_predicted_pct,
-                    row.fixed_share_pct
+                    row.fixed_share_pct,
+                    row.fixed_over_predicted_pct
                 ),
             ));
         } else {
@@ -342,27 +342,25 @@ impl Outcome for UntouchedPlan {
 
     fn views(&self, _: About<'_>) -> Vec<View> {
         let targets = vec![
-            col("target_pct").head("target (%)"),
-            col("over_predicted_pct")
-                .head("over-predicted (%)")
-                .places(2),
+            col("target_pct").head("target"),
+            col("over_predicted_pct").head("over-predicted").places(2),
             col("over_without_history_pct")
-                .head("without history (%)")
+                .head("without history")
                 .places(2)
                 .if_any(),
-            col("untouched_pct").head("untouched (%)").places(1),
-            col("fixed_share_pct").head("fixed share (%)").places(1),
+            col("untouched_pct").head("untouched").places(1),
+            col("fixed_share_pct").head("fixed share").places(1),
             col("fixed_over_predicted_pct")
-                .head("its over-predicted (%)")
+                .head("its over-predicted")
                 .places(1),
             col("times_fewer")
                 .head("times fewer")
                 .places(1)
                 .empty("none"),
-            col("days_above_pct").head("days above (%)").places(0),
+            col("days_above_pct").head("days above").places(0),
         ];
         let monitor = vec![
-            col("target_pct").head("target (%)"),
+            col("target_pct").head("target"),
             col("vms").head("VMs with a pool"),
             col("asked").head("touch it"),
             col("slowed").head("slowed"),
@@ -370,7 +368,7 @@ impl Outcome for UntouchedPlan {
             col("migrated"),
             col("no_room").head("no room"),
             col("left").head("left before"),
-            col("repaired_pct").head("repaired (%)").places(2),
+            col("repaired_pct").head("repaired").places(2),
             col("copy_mean_ms").head("copy (ms)"),
             col("found_mean_s").head("found after (s)"),
         ];

@@ -32,7 +32,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::found;
-use crate::output::print;
+use crate::output::{count, print};
 use crate::store::RunId;
 use crate::studies::{PLAN_COST, PLAN_LATENCY, PLAN_PACKING};
 
@@ -227,9 +227,9 @@ fn write(args: &TraceArgs, context: &Context) -> Result<()> {
         .map_err(|error| Failure::Work(error.into()))?;
     files::write(&args.out, text)?;
     let mut words = format!(
-        "{}: {} VMs over {:.1} days\n",
+        "{}: {} over {:.1} days\n",
         args.out.display(),
-        traced.trace.len(),
+        count(traced.trace.len() as u64, "VM"),
         f64::from(traced.trace.last_arrival()) / 86_400.0
     );
     for line in traces::words(&traced) {

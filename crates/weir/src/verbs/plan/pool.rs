@@ -10,7 +10,7 @@ use weir_model::document::Header;
 use weir_plan::cost::percent;
 use weir_plan::pool::replay::Replayed;
 use weir_plan::pool::split::Predictions;
-use weir_plan::pool::{PoolPlan, Pools, Traced};
+use weir_plan::pool::{PoolPlan, Pools, Traced, whole};
 use weir_plan::trace::Trace;
 
 use super::traces::{self, prices};
@@ -18,6 +18,7 @@ use crate::context::Context;
 use crate::driver::header;
 use crate::failure::Result;
 use crate::keeping::Keeping;
+use crate::output::count as counted;
 use crate::progress::Progress;
 use crate::studies::PLAN_POOL;
 
@@ -124,7 +125,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let recalled = work.recalled.into_inner();
     if recalled > 0 {
         context.note(&format!(
-            "{recalled} of {count} clusters were replayed by an earlier run and kept"
+            "earlier runs replayed {recalled} of {}, and kept what they found",
+            counted(count as u64, "cluster")
         ));
     }
     let done = work
@@ -132,10 +134,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
     let done: Vec<(Traced, Replayed)> = done.into_iter().flatten().collect::<Result<_>>()?;
-    let (clusters, replayed): (Vec<Traced>, Vec<Replayed>) = done.into_iter().unzip();
+    let (clusters, replayed) = whole(done);
     let output = pools.conclude(&clusters, &replayed, &prices)?;
     let words = format!(
-        "the figures are of the {} clusters of {count} that were begun, each up to where it was",
+        "the figures are of {} of {count} clusters, which were replayed to their end",
         replayed.len()
     );
     traces::put(keeping, context, &clusters, output, words)

@@ -9,7 +9,7 @@ use super::steps::Did;
 use super::table::Pool;
 use crate::context::{Context, Format};
 use crate::failure::Result;
-use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, print_text, to_csv, to_json, wrap};
 
 /// A `pool` document: `weir/pool/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -84,7 +84,7 @@ pub fn print_pool(
         slices: slices.collect(),
         did,
     };
-    print(&match context.global.format {
+    print_text(&match context.global.format {
         Format::Json => to_json(&document)?,
         Format::Csv => to_csv(document.slices)?,
         Format::Table => table(&document),

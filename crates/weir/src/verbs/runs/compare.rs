@@ -8,7 +8,7 @@ use super::compare_rows;
 use crate::context::{Context, Format};
 use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
 use crate::failure::Result;
-use crate::output::{Column, Table, figure, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, count, figure, print, print_text, to_csv, to_json, wrap};
 use crate::store::StoredRun;
 use crate::stored;
 use crate::verbs::report::is_of_points;
@@ -117,7 +117,7 @@ pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
             let texts: Vec<String> = (compared.iter())
                 .map(|(other, comparison)| table(first, other, comparison, args.limit))
                 .collect();
-            print(&texts.join("\n"))
+            print_text(&texts.join("\n"))
         }
     }
 }
@@ -134,7 +134,7 @@ fn show_rows(compared: &[ComparedRuns], args: &Args, context: &Context) -> Resul
             let texts: Vec<String> = (compared.iter())
                 .map(|two| compare_rows::table(two, args.limit))
                 .collect();
-            print(&texts.join("\n"))
+            print_text(&texts.join("\n"))
         }
     }
 }
@@ -246,7 +246,7 @@ fn summary(comparison: &Comparison<'_>, limit: usize) -> String {
             None => unknown += 1,
         }
     }
-    let mut parts = vec![format!("{} figures in both", pairs.len())];
+    let mut parts = vec![format!("{} in both", count(pairs.len() as u64, "figure"))];
     if better + worse > 0 {
         parts.push(format!(
             "{better} better and {worse} worse in B beyond chance"

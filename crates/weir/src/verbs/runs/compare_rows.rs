@@ -28,6 +28,10 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
         .map(|column| column.name.as_str())
         .filter(|column| varies(&in_a, column) || varies(&in_b, column))
         .collect();
+    let apart = match apart.iter().find(|column| is_name(&in_a, &in_b, column)) {
+        Some(name) => vec![*name],
+        None => apart,
+    };
     let (rows_a, mut rows_b) = (named(&in_a, &apart), named(&in_b, &apart));
     let mut rows = Vec::new();
     let mut only_a = 0;
@@ -57,6 +61,13 @@ fn varies(frame: &Frame, column: &str) -> bool {
     let mut cells = frame.rows.iter().map(|row| frame.cell(row, column));
     let first = cells.next();
     cells.any(|cell| Some(cell) != first)
+}
+
+/// Whether a column alone names each row, and names the same rows in both runs.
+fn is_name(a: &Frame, b: &Frame, column: &str) -> bool {
+    let (rows_a, rows_b) = (named(a, &[column]), named(b, &[column]));
+    let once = rows_a.keys().chain(rows_b.keys()).all(|(_, at)| *at == 0);
+    once && rows_a.keys().eq(rows_b.keys())
 }
 
 /// Rows by their words in some columns, and by their place among rows of the same words.

@@ -1,6 +1,6 @@
 //! `weir runs export`: runs for other tools.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use schemars::JsonSchema;
@@ -32,7 +32,8 @@ pub struct Args {
     /// Numbers, `last`, or beginnings of machines' names.
     #[arg(required = true, value_name = "RUN")]
     pub runs: Vec<String>,
-    /// What to write [default: the document as JSON, or CSV with --format csv].
+    /// What to write [default: by --format or the ending of the file, else the
+    /// document as JSON].
     #[arg(long = "as", value_enum)]
     kind: Option<Export>,
     /// The list of rows for CSV and Parquet, such as cells, surface, latencies
@@ -69,10 +70,17 @@ enum Export {
 /// # Errors
 /// A run holds another kind of document, or a file cannot be written.
 pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
-    let kind = args.kind.unwrap_or(match context.global.format {
+    let ending = args.output.as_deref().and_then(Path::extension);
+    let by_format = match context.global.format {
         Format::Csv => Export::Csv,
-        Format::Table | Format::Json => Export::Json,
-    });
+        Format::Json => Export::Json,
+        Format::Table => match ending.and_then(|ending| ending.to_str()) {
+            Some("csv") => Export::Csv,
+            Some("parquet") => Export::Parquet,
+            _ => Export::Json,
+        },
+    };
+    let kind = args.kind.unwrap_or(by_format);
     if let Some(file) = &args.samples {
         let rows = sample_rows(&runs)?;
         let bytes = match kind {
@@ -87,6 +95,11 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
         files::write(file, &bytes)?;
     }
     let list = args.frame.as_deref();
+    if let (Some(list), false) = (list, matches!(kind, Export::Csv | Export::Parquet)) {
+        return Err(Failure::request(format!(
+            "--frame {list} is a list of rows, for CSV and Parquet; add --as csv or --as parquet"
+        )));
+    }
     let text = match kind {
         Export::Csv => csv::to_csv(&match runs.as_slice() {
             [one] => stored::frame(one, list)?,

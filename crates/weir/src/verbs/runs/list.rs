@@ -9,7 +9,7 @@ use weir_model::topology::TierName;
 use crate::context::{Context, Format};
 use crate::documents::RunsDocument;
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, figure, print, seconds, to_csv, to_json};
+use crate::output::{Column, Table, figure, print, print_text, seconds, to_csv, to_json};
 use crate::store::{Filter, Metric, RunLine, Store};
 
 /// Arguments.
@@ -87,7 +87,7 @@ pub fn run(args: &Args, store: Option<&Store>, path: &Path, context: &Context) -
             });
             Ok(())
         }
-        Format::Table => print(&table(&runs, args.metric)),
+        Format::Table => print_text(&table(&runs, args.metric)),
     }
 }
 
@@ -133,7 +133,10 @@ fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
     heads.push(Column::words("state"));
     let mut table = Table::new(&heads);
     for run in runs {
-        let figures = if run.partial {
+        let figures = if run.planned == 0 && run.kept == 0 {
+            // All came from earlier runs, or it has none.
+            "-".into()
+        } else if run.partial {
             format!("{}/{}", run.kept, run.planned)
         } else {
             run.kept.to_string()

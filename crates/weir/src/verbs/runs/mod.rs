@@ -15,7 +15,7 @@ use clap::Subcommand;
 
 use crate::context::{Context, Format};
 use crate::failure::Result;
-use crate::output::{alike, print, print_text, seconds, to_json, wrap};
+use crate::output::{alike, count, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
 use crate::session;
 use crate::storage;
@@ -142,15 +142,21 @@ fn show(run: &StoredRun, context: &Context, history: bool) -> Result<()> {
 
 fn describe(run: &StoredRun) -> String {
     let summary = &run.summary;
+    let on = match summary.machine.as_str() {
+        "" => String::new(),
+        machine => format!(" on {machine}"),
+    };
+    // Of a run whose figures all come from earlier ones, none is its own.
+    let figures = match summary.planned {
+        0 => String::new(),
+        planned => format!(" {} of {},", summary.kept, count(planned as u64, "figure")),
+    };
     let mut text = wrap(
         &format!(
-            "run {} ({}): {} on {}, {} of {} figures, began {} UTC, took {}",
+            "run {} ({}): {}{on},{figures} began {} UTC, took {}",
             summary.id,
             list::state(summary),
             summary.verb,
-            summary.machine,
-            summary.kept,
-            summary.planned,
             summary.started,
             seconds(summary.elapsed_s)
         ),
@@ -170,10 +176,10 @@ fn describe(run: &StoredRun) -> String {
         "repeat  ",
         "        ",
     ));
-    let made = format!(
-        "Weir {}, seed {}, machine {}",
-        summary.weir, summary.seed, summary.digest
-    );
+    let mut made = format!("Weir {}, seed {}", summary.weir, summary.seed);
+    if !summary.digest.is_empty() {
+        made.push_str(&format!(", machine {}", summary.digest));
+    }
     text.push_str(&wrap(&made, "made by ", "        "));
     let warnings = run.document["warnings"].as_array().into_iter().flatten();
     for warning in alike(warnings.filter_map(|w| w.as_str())) {

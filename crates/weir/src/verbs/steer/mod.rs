@@ -36,7 +36,7 @@ use weir_steer::scenario::Scenario;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::machine::HOST;
-use crate::output::{Column, Table, print};
+use crate::output::{Column, Table, print_text};
 use crate::store::RunId;
 use options::RunArgs;
 
@@ -120,5 +120,5 @@ fn scenarios() -> Result<()> {
     for (name, about) in Scenario::list() {
         table.row([name.to_owned(), about.to_owned()]);
     }
-    print(&table.to_string())
+    print_text(&table.to_string())
 }
