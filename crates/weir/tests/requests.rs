@@ -150,7 +150,7 @@ fn an_unknown_paper_or_row_is_refused() {
         .refuses(2, &["SUP-0", "memo"]);
     place.run("reproduce --only XYZ-1").refuses(2, &["XYZ-1"]);
     place
-        .run(&["reproduce", "--only", ""])
+        .run(["reproduce", "--only", ""])
         .refuses(2, &["not an empty text"]);
 }
 
