@@ -62,7 +62,7 @@ matrix = { op = ["ld"], threads = [1], tier = ["dram"] }
         1
     );
     let table = place.run("runs compare 1 2").expect(0).out();
-    assert!(table.contains("1 figures in both"), "{table}");
+    assert!(table.contains("1 figure in both"), "{table}");
     assert!(
         table.lines().all(|line| line.chars().count() <= 80),
         "{table}"
