@@ -210,7 +210,7 @@ impl Pools {
         };
         let mut packings = Vec::new();
         // Only one has its trace still.
-        let mut with_trace = clusters.iter().filter(|traced| traced.trace.len() > 0);
+        let mut with_trace = clusters.iter().filter(|traced| !traced.trace.is_empty());
         if let Some(traced) = with_trace.next() {
             let end = traced.trace.last_arrival();
             for snapshot in 1..=SNAPSHOTS {
