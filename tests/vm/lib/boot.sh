@@ -1,9 +1,9 @@
 # One guest, from switching it on to its last line.
 
 # Boots the guest of scenarios that share one. The first one's name has its console in NAME.log and its results in
-# NAME.json, a document a line.
+# NAME.json, a document a line. Each further scenario has a minute more.
 boot() { # NAME...
-    local name=$1 machine disk_file=$scratch/$1.disk
+    local name=$1 machine disk_file=$scratch/$1.disk within=$((limit + 60 * ($# - 1)))
     if runs_on_host "$name"; then
         : >"$logs/$name.qemu"
         export root scratch logs here weir
@@ -11,7 +11,7 @@ boot() { # NAME...
     fi
     machine_of "$(machine_name "$name")"
     image_of "$scratch/base.cpio" "$scratch/$name.image" "$@"
-    exec timeout --kill-after=5 "$limit" "$root/lib64/ld-linux-x86-64.so.2" \
+    exec timeout --kill-after=5 "$within" "$root/lib64/ld-linux-x86-64.so.2" \
         --library-path "$root/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu" \
         "$root/usr/bin/qemu-system-x86_64" "${machine[@]}" \
         -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" -L "$root/usr/lib/ipxe/qemu" \
