@@ -6,6 +6,7 @@ use weir_lab::study::lists;
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::frame::Frame;
+use weir_model::number::figure;
 
 use super::history::untouched_pct;
 use super::{Predicted, Untouched, is_over, whole_slices};
@@ -278,7 +279,7 @@ impl Outcome for UntouchedPlan {
                 None => String::new(),
             };
             notes.push(note(
-                &format!("{:.0} % of the memory is predicted to be untouched", row.untouched_pct),
+                &format!("{} % of the memory is predicted to be untouched", figure(row.untouched_pct)),
                 format!(
                     "{:.1} % of the VMs touch some of it ({} % are allowed). A fixed share of {:.0} % of each VM would give as \
                      much memory, and {:.1} % of the VMs would touch it{times}",
@@ -363,14 +364,14 @@ impl Outcome for UntouchedPlan {
             col("target_pct").head("target"),
             col("vms").head("VMs with a pool"),
             col("asked").head("touch it"),
-            col("slowed").head("slowed"),
+            col("slowed").head("slow"),
             col("copied"),
             col("migrated"),
             col("no_room").head("no room"),
-            col("left").head("left before"),
+            col("left").head("left early"),
             col("repaired_pct").head("repaired").places(2),
             col("copy_mean_ms").head("copy (ms)"),
-            col("found_mean_s").head("found after (s)"),
+            col("found_mean_s").head("found after"),
         ];
         let problems = vec![
             col("problem"),
