@@ -72,7 +72,7 @@ fn answer(toy: &Toy, matrix: &Matrix) -> (String, String) {
 fn a_constant_loss_is_certain_after_the_least_repetitions() {
     for (loss, words) in [
         (0.2, "dram:ld loses most, 20.0 %"),
-        (0.0, "of 1 pairs, none loses"),
+        (0.0, "the pair loses no more than 5 %"),
     ] {
         let toy = toy(loss, 0.0);
         let matrix = measured(&toy, &["1", "4"], &()).unwrap();

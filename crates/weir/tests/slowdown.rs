@@ -122,11 +122,8 @@ fn a_chase_is_reported_not_to_interleave_and_every_advice_is_measured() {
     let place = Place::new();
     let tune = with("tune interleave chase --verify", HERE);
     let done = place.run(&tune).expect(0);
-    assert!(
-        done.err().contains("no model of this pair"),
-        "{}",
-        done.err()
-    );
+    // Best-shot would not use a model here.
+    assert!(!done.err().contains("no model"), "{}", done.err());
     let document = done.json();
     assert_eq!(document["bound"], "latency");
     let curve = document["curve"].as_array().unwrap();

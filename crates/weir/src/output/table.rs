@@ -156,22 +156,14 @@ mod tests {
 
     #[test]
     fn no_word_is_broken_where_all_columns_have_room_for_theirs() {
-        let long = "as many words as this column needs to be wider than all of the line, and more than that";
-        let mut table = Table::new(&[Column::words("over-predicted (%)"), Column::words("why")]);
-        for _ in 0..2 {
-            table.row(["numa-balancing".into(), long.into()]);
-        }
-        let mut columns = vec![Column::words("over-predicted (%)"); 4];
-        columns.extend([Column::words("before (%)"), Column::words("untouched (%)")]);
-        let mut wide = Table::new(&columns);
-        wide.row(["1", "2", "3", "4", "5", "6"].map(String::from));
-        for text in [table.to_string(), wide.to_string()] {
-            for word in ["over-predicted", "numa-balancing", "untouched"] {
-                let has = |text: &str| text.contains(word);
-                assert!(has(&text) || !text.contains(&word[..4]), "{text}");
-            }
-            assert!(text.lines().all(|line| line.width() <= width()), "{text}");
-        }
+        let mut columns = vec![Column::words("policy"), Column::words("why")];
+        columns.extend(vec![Column::number("GB/s of 9"); 5]);
+        let mut table = Table::new(&columns);
+        let why = "it moves what is read most";
+        table.row(["numa-balancing", why, "1", "2", "3", "4", "5"].map(String::from));
+        let text = table.to_string();
+        assert!(text.contains("numa-balancing"), "{text}");
+        assert!(text.lines().all(|line| line.width() <= width()), "{text}");
     }
 
     proptest! {
