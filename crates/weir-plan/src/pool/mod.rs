@@ -259,18 +259,22 @@ mod tests {
     use crate::trace::Vm;
     use crate::trace::generate::{Generate, MACHINE};
 
-    #[test]
-    fn a_cluster_that_was_stopped_is_in_no_figure() {
-        let pools = Pools {
-            sockets: vec![4, 8],
-            machines: 4,
+    fn pools(sockets: Vec<u32>, machines: u32) -> Pools {
+        Pools {
+            sockets,
+            machines,
             machine: MACHINE,
             fixed: vec![0.5],
             predictions: Predictions::default(),
             release_ms: 100,
             price_ratio: 1.0,
             seed: 1,
-        };
+        }
+    }
+
+    #[test]
+    fn a_cluster_that_was_stopped_is_in_no_figure() {
+        let pools = pools(vec![4, 8], 4);
         let cluster = |seed, until: f64| {
             let generate = Generate {
                 seed,
@@ -311,16 +315,7 @@ mod tests {
             ..Generate::default()
         };
         let trace = generate.run().unwrap();
-        let pools = Pools {
-            sockets: vec![8],
-            machines: 2,
-            machine: MACHINE,
-            fixed: vec![0.5],
-            predictions: Predictions::default(),
-            release_ms: 100,
-            price_ratio: 1.0,
-            seed: 1,
-        };
+        let pools = pools(vec![8], 2);
         let dear = Pools {
             price_ratio: 2.0,
             ..pools.clone()
