@@ -347,17 +347,16 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_of_more_machines_than_there_are_is_one_of_all() {
-        let case = Case::generated();
-        let least = |of_pool| {
-            let least = case.least(Policy::Fixed(0.3), of_pool, Fill::LocalFirst);
-            let Memory {
-                local_mib, slices, ..
-            } = least.unwrap();
-            (local_mib, slices)
+    fn memory_of_a_pool_is_divided_by_the_machines_that_are_there() {
+        let memory = |of_pool| Memory {
+            local_mib: 0,
+            slices: 12,
+            of_pool,
         };
-        assert_eq!(least(8), least(9));
-        assert_eq!(least(8), least(64));
+        let gib = |of_pool, count| memory(of_pool).of_machine(count) / f64::from(GIB);
+        assert_eq!((gib(4, 8), gib(8, 8), gib(64, 8)), (3.0, 1.5, 1.5));
+        // The last of two pools has two machines.
+        assert_eq!(gib(4, 6), 4.0);
     }
 
     #[test]
