@@ -45,7 +45,7 @@ const KINDS: [(&str, &str, &[&str]); 9] = [
 #[command(after_help = "\
 Examples:
   weir place levels --on emr2s+cxl-a+cxl-a@switch
-  weir place levels --on sap23+sap23-card --max-loss 10")]
+  weir place levels --on eurosys24+leo-x16 --max-loss 10")]
 pub struct Levels {
     /// Tiers that take objects [default: all but the first].
     #[arg(long = "tier", value_delimiter = ',', value_name = "TIER")]

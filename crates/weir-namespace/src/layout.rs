@@ -218,11 +218,16 @@ impl Header {
         if data < self.metadata() as u64
             || !data.is_multiple_of(unit)
             || !bytes.is_multiple_of(unit)
-            || data >= bytes
         {
             return Err(format!(
-                "its namespaces are from byte {data} to {bytes}, which must be multiples of {unit} above {}",
+                "its namespaces are from byte {data} to {bytes}, which must be multiples of {unit} of {} and more",
                 self.metadata()
+            ));
+        }
+        if data >= bytes {
+            return Err(format!(
+                "its table takes {data} bytes, so that it needs {} or more",
+                data + unit
             ));
         }
         Ok(())

@@ -22,7 +22,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::interrupt::Stop;
-use crate::machine::HOST;
+use crate::machine::is_host;
 use crate::session::say;
 use crate::stored;
 
@@ -55,7 +55,7 @@ pub struct Count<'a> {
 /// # Errors
 /// It is not this host.
 pub fn on_this_host(context: &Context, verb: &str) -> Result<()> {
-    if context.global.on == HOST || context.global.on.starts_with("host@") {
+    if is_host(&context.global.on) {
         return Ok(());
     }
     Err(Failure::request(format!(

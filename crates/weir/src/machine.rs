@@ -113,6 +113,7 @@ pub fn choose_with(on: &str, storage: Option<Wish>) -> Result<Chosen> {
         )));
     }
     let pages = HOST_PAGES.iter().find(|(name, _)| *name == on);
+    refuse_unknown_host(on)?;
     let mut only_reads = None;
     let testbed: Box<dyn Testbed> = if let Some(&(_, pages)) = pages {
         let options = weir_linux::Options {
@@ -194,8 +195,26 @@ pub fn choose_within(on: &str, error: Option<f64>) -> Result<Chosen> {
 
 /// Whether a name is that of a machine which is measured and not simulated.
 pub fn is_real(on: &str) -> bool {
+    is_host(on) || weir_linux::recording::is_recording(on).is_some()
+}
+
+/// Whether a name is one of those of this machine.
+pub fn is_host(on: &str) -> bool {
     HOST_PAGES.iter().any(|(name, _)| *name == on)
-        || weir_linux::recording::is_recording(on).is_some()
+}
+
+/// Refuses a name that begins as those of this machine and is none of them.
+///
+/// # Errors
+/// It is such a name.
+pub fn refuse_unknown_host(on: &str) -> Result<()> {
+    if !on.starts_with("host@") || is_host(on) {
+        return Ok(());
+    }
+    let names = HOST_PAGES.map(|(name, _)| name).join(", ");
+    Err(Failure::request(format!(
+        "{on} is none of the names of this host: {names}"
+    )))
 }
 
 /// The pages of working sets on this machine, where a name is one of its names.

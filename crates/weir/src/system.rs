@@ -7,7 +7,7 @@ use weir_linux::{Root, recording};
 use weir_model::machine::{Identity, MachineKind};
 
 use crate::failure::{Failure, Result};
-use crate::machine::HOST;
+use crate::machine::{HOST, is_host, refuse_unknown_host};
 
 /// A system and what was found on it.
 pub struct System {
@@ -30,12 +30,13 @@ impl System {
 /// that of a model.
 ///
 /// # Errors
-/// The recording cannot be read, is of another schema, was cut, or is garbage.
+/// The recording cannot be read, is of another schema, was cut, or is garbage; or no host has this name.
 pub fn find(on: &str) -> Result<Option<System>> {
+    refuse_unknown_host(on)?;
     let root = if let Some(file) = recording::is_recording(on) {
         let tree = recording::open(&file).map_err(|error| Failure::Request(anyhow!(error)))?;
         Root::recorded(tree)
-    } else if on == HOST || on.starts_with("host@") {
+    } else if is_host(on) {
         Root::live()
     } else {
         return Ok(None);

@@ -139,6 +139,12 @@ fn wrong_requests_say_what_to_do() {
             "it is a pool already, whose namespaces would be lost",
         ),
         ("init small --size 8KiB", 2, "small cannot become a pool"),
+        ("init small --size 1KiB", 2, "so that it needs "),
+        (
+            "init /dev/weir-nothing --size 4MiB",
+            2,
+            "there is no such device",
+        ),
         ("init p --size 4MiB --lease 0s", 2, "--lease is 0 s"),
         (
             "init p --size 4MiB --hosts a/b",

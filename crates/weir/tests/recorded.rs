@@ -100,6 +100,17 @@ fn a_recording_is_measured_by_no_verb() {
             &["spr2s-cxl.machine", "recorded machine", "nothing runs"],
         );
     }
+    (place.run("explain chase --on spr2s-cxl.machine"))
+        .refuses(2, &["spr2s-cxl.machine is a recorded machine"]);
+}
+
+#[test]
+fn a_name_of_this_host_that_is_none_is_refused() {
+    let place = Place::new();
+    for verb in ["topo", "doctor", "bench latency"] {
+        (place.run(format!("{verb} --on host@4kk").as_str()))
+            .refuses(2, &["host@4kk", "host@4k, host@2m"]);
+    }
 }
 
 #[test]

@@ -171,7 +171,12 @@ fn what_cannot_be_is_refused_and_no_file_of_others_is_touched() {
         .refuses(2, &["streamer is a model"]);
     place
         .run(asks("missing/pool").as_str())
-        .refuses(1, &["missing/pool"]);
+        .refuses(2, &["missing/pool"]);
+    // A file in /dev would be memory that looks like a device.
+    place
+        .run(asks("/dev/weir-nothing").as_str())
+        .refuses(2, &["no device /dev/weir-nothing"]);
+    assert!(!std::path::Path::new("/dev/weir-nothing").exists());
     place.file("notes", "mine");
     place
         .run(asks("notes").as_str())

@@ -93,10 +93,20 @@ impl Pool {
             elements: wanted.elements,
             block: (wanted.block.get() / 8).max(1),
         };
-        let file = (OpenOptions::new().read(true).write(true).create(true))
+        // A file in /dev would be in memory, whatever its name.
+        let creates = !path.starts_with("/dev") || path.starts_with("/dev/shm");
+        if !creates && !path.exists() {
+            return refuse(format!("there is no device {}", path.display()));
+        }
+        let file = (OpenOptions::new().read(true).write(true).create(creates))
             .truncate(false)
             .open(&path)
-            .map_err(|e| failed("cannot open", &path, &e))?;
+            .map_err(|e| match e.kind() {
+                io::ErrorKind::NotFound => {
+                    MachineError::Request(format!("cannot open {}: {e}", path.display()))
+                }
+                _ => failed("cannot open", &path, &e),
+            })?;
         let file = match Locked::new(file) {
             Err(TryLockError::WouldBlock) => {
                 return refuse(format!("{} is in use by another process", path.display()));

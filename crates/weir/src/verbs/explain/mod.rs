@@ -38,6 +38,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         if machine::is_real(&context.global.on) {
             return match real_program(name)? {
                 Some(program) => application::explain(args, program, context),
+                None if !machine::is_host(&context.global.on) => Err(Failure::request(format!(
+                    "{} is a recorded machine, and nothing runs on it; name a model with --on",
+                    context.global.on
+                ))),
                 None => Err(Failure::request(format!(
                     "`{name}` describes no program that this host has, and only a model runs a description: name one with --on, \
                      or give the command itself after `--`"
