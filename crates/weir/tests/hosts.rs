@@ -75,3 +75,20 @@ fn a_host_that_is_not_there_is_explained() {
         assert_ne!(failed.code(), 0, "{arguments}");
     }
 }
+
+#[test]
+fn a_pair_without_a_figure_is_said_to_have_none() {
+    let place = Place::new();
+    let done = place.run(
+        "interplay --on 2xemr2s,switch.fails_at=30us+cxl-a@switch --victims dram:ld,cxl0:ld \
+         --aggressors cxl0:ld@host1 --threads 8 --quick",
+    );
+    assert_eq!(done.code(), 1);
+    let out = String::from_utf8_lossy(&done.0.stdout).into_owned();
+    let said = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("no more than 5 %; 1 pair without a figure"),
+        "{out}"
+    );
+    assert!(!said.contains("the pair loses"), "{out}");
+}

@@ -126,6 +126,10 @@ fn tables_are_ascii_where_the_locale_is() {
         "platforms show emr2s",
         "runs list",
         "runs compare 1 2",
+        "counters list --on emr2s",
+        "workload list",
+        "workload show gcc-like",
+        "place --size 1M",
     ] {
         let mut command = place.command(words);
         let done = command.env("LC_ALL", "C").output().unwrap();

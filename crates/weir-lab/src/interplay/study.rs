@@ -321,6 +321,7 @@ fn lead(cells: &[Cell]) -> Option<String> {
     let known: Vec<&Cell> = cells.iter().filter(|c| c.change_pct.is_some()).collect();
     let certain = known.iter().filter(|cell| cell.certain);
     let (certain, uncertain) = (certain.clone().count(), known.len() - certain.count());
+    let lacking = cells.len() - known.len();
     let loses = |cell: &&&Cell| cell.certain && cell.class.is_some_and(|c| c < ChangeClass::None);
     let harmed = known.iter().filter(loses);
     let worst = harmed
@@ -338,7 +339,8 @@ fn lead(cells: &[Cell]) -> Option<String> {
                 count(known.len() as u64, "pair")
             ));
         }
-        None if certain == 1 => "the pair loses no more than 5 %".into(),
+        None if cells.len() == 1 => "the pair loses no more than 5 %".into(),
+        None if certain == 1 => "one pair loses no more than 5 %".into(),
         None => format!("of {certain} pairs, none loses more than 5 %"),
         Some(worst) => format!(
             "{} loses most, {:.1} % with {}; {} of {} more than 5 %",
@@ -354,6 +356,9 @@ fn lead(cells: &[Cell]) -> Option<String> {
     };
     if uncertain > 0 {
         let _ = write!(text, "; {uncertain} more are uncertain");
+    }
+    if lacking > 0 {
+        let _ = write!(text, "; {} without a figure", count(lacking as u64, "pair"));
     }
     Some(text)
 }

@@ -8,6 +8,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 
+use crate::context::Format;
 use crate::failure::Result;
 use crate::session;
 
@@ -35,6 +36,17 @@ pub fn print_text(text: &str) -> Result<()> {
     match prose::is_utf8() {
         true => print(text),
         false => print(&prose::ascii(text)),
+    }
+}
+
+/// Prints what has a format: tables as [`print_text`] does, data as they are.
+///
+/// # Errors
+/// As [`print()`].
+pub fn print_as(format: Format, text: &str) -> Result<()> {
+    match format {
+        Format::Table => print_text(text),
+        Format::Json | Format::Csv => print(text),
     }
 }
 

@@ -116,7 +116,11 @@ impl fmt::Display for Table {
             }
             lines = inner.lines().collect();
         }
-        for line in lines {
+        for mut line in lines {
+            // Behind the last column nothing follows, so that the rule needs no space there.
+            if line.starts_with('─') && line.width() == width() + 1 {
+                line.pop();
+            }
             writeln!(f, "{}", line.trim_end())?;
         }
         Ok(())
@@ -163,6 +167,25 @@ mod tests {
         table.row(["numa-balancing", why, "1", "2", "3", "4", "5"].map(String::from));
         let text = table.to_string();
         assert!(text.contains("numa-balancing"), "{text}");
+        assert!(text.lines().all(|line| line.width() <= width()), "{text}");
+    }
+
+    #[test]
+    fn the_rule_is_no_wider_than_the_terminal() {
+        let mut table = Table::new(&[
+            Column::words("counter"),
+            Column::words("value"),
+            Column::number("counted"),
+        ]);
+        table.row(
+            [
+                "unc_cxlcm_txc_pack_buf_inserts.mem_req   UNC_CXLCM_TxC_PACK_BUF_INSERTS.MEM_REQ",
+                "not in the file",
+                "",
+            ]
+            .map(String::from),
+        );
+        let text = table.to_string();
         assert!(text.lines().all(|line| line.width() <= width()), "{text}");
     }
 

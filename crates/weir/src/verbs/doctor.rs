@@ -14,7 +14,7 @@ use weir_model::diagnosis::{
 
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
-use crate::output::{print, to_csv, to_json, wrap};
+use crate::output::{print_as, to_csv, to_json, wrap};
 use crate::system::{self, System};
 use crate::verbs::topo::count;
 
@@ -59,11 +59,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         machine: system.identity.clone(),
         recording,
     };
-    print(&match context.global.format {
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.diagnosis.findings.iter().map(FindingRow::from))?,
-        Format::Table => describe(&document, &system),
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&document)?,
+            Format::Csv => to_csv(document.diagnosis.findings.iter().map(FindingRow::from))?,
+            Format::Table => describe(&document, &system),
+        },
+    )
 }
 
 fn record(file: &Path, system: &System) -> Result<RecordingNote> {

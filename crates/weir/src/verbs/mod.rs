@@ -36,7 +36,7 @@ use std::path::{Path, PathBuf};
 use crate::context::Format;
 use crate::documents::{CheckDocument, CheckedFile};
 use crate::failure::{Failure, Result};
-use crate::output::{print, to_csv, to_json};
+use crate::output::{print_as, to_csv, to_json};
 
 /// Checks files that the user wrote; `name_in` reads one and returns the name of what it describes.
 ///
@@ -62,15 +62,18 @@ fn check_files(
     let bad: Vec<String> = files.iter().filter_map(|f| f.mistakes.clone()).collect();
     let good = (files.iter())
         .filter_map(|f| Some(format!("{}: {} is in order\n", f.file, f.name.as_ref()?)));
-    print(&match format {
-        Format::Table => good.collect(),
-        Format::Csv => to_csv(&files)?,
-        Format::Json => to_json(&CheckDocument {
-            schema: CheckDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            files,
-        })?,
-    })?;
+    print_as(
+        format,
+        &match format {
+            Format::Table => good.collect(),
+            Format::Csv => to_csv(&files)?,
+            Format::Json => to_json(&CheckDocument {
+                schema: CheckDocument::SCHEMA.into(),
+                weir: env!("CARGO_PKG_VERSION").into(),
+                files,
+            })?,
+        },
+    )?;
     match bad.is_empty() {
         true => Ok(()),
         false => Err(Failure::request(bad.join("\n\n"))),

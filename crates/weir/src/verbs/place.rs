@@ -33,7 +33,7 @@ use crate::documents::{NodePages, PlaceDocument, PlaceStep};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, HOST};
 use crate::nodes::{all_here, node_of};
-use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, print_as, to_csv, to_json, wrap};
 use crate::session::say;
 use crate::store::RunId;
 use crate::{studies, system};
@@ -256,11 +256,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         page_bytes: memory::base_page() as u64,
         steps,
     };
-    print(&match context.global.format {
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(rows(&document))?,
-        Format::Table => table(&document),
-    })?;
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&document)?,
+            Format::Csv => to_csv(rows(&document))?,
+            Format::Table => table(&document),
+        },
+    )?;
     verdict(&document)
 }
 

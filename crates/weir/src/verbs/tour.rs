@@ -11,7 +11,7 @@ use crate::driver::{Done, Job};
 use crate::failure::Result;
 use crate::files;
 use crate::machine::{self, Chosen};
-use crate::output::{Column, Table, figure, interval, print, seconds, to_json, wrap};
+use crate::output::{Column, Table, figure, interval, print, print_as, seconds, to_json, wrap};
 use crate::store::Store;
 use crate::studies::Planned;
 use crate::summary::summarise;
@@ -59,16 +59,19 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             break;
         }
     }
-    print(&match context.global.format {
-        Format::Json => to_json(&measured.iter().map(|m| &m.document).collect::<Vec<_>>())?,
-        Format::Table => format!(
-            "{}{}{}",
-            summary(&measured),
-            wrap(READING, "", ""),
-            doubts(&measured)
-        ),
-        Format::Csv => bench::documents_csv(measured.iter().map(|m| &m.document))?,
-    })?;
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&measured.iter().map(|m| &m.document).collect::<Vec<_>>())?,
+            Format::Table => format!(
+                "{}{}{}",
+                summary(&measured),
+                wrap(READING, "", ""),
+                doubts(&measured)
+            ),
+            Format::Csv => bench::documents_csv(measured.iter().map(|m| &m.document))?,
+        },
+    )?;
     write_page(args, context, &measured)?;
     context.note(&format!(
         "took {}; look at {}",

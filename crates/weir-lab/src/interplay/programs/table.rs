@@ -98,11 +98,17 @@ impl Outcome for ProgramTable {
                 (0, _) if beside.len() == 1 => "the pair loses no more than 5 %".into(),
                 (0, _) => format!("of {} pairs, none loses more than 5 %", beside.len()),
                 (_, aggressor) => format!(
-                    "{} loses most, {:.1} % of its {} with {}; {harmed} of {} pairs lose more than 5 % or wait \
-                     that much longer",
-                    worst.victim,
-                    -change(worst),
-                    worst.unit,
+                    "{} with {}; {harmed} of {} pairs lose more than 5 % or wait that much longer",
+                    match ChangeClass::of(change(worst)) < ChangeClass::None {
+                        true => format!(
+                            "{} loses most, {:.1} % of its {}",
+                            worst.victim,
+                            -change(worst),
+                            worst.unit
+                        ),
+                        // As many requests are answered, each later.
+                        false => format!("requests of {} take longest", worst.victim),
+                    },
                     aggressor.as_deref().unwrap_or_default(),
                     beside.len()
                 ),

@@ -11,7 +11,7 @@ use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Ru
 use crate::context::{Context, Format};
 use crate::documents::{CounterLine, CountersListDocument};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, print, to_csv, to_json};
+use crate::output::{Column, Table, print_as, to_csv, to_json};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -43,11 +43,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let counters = chosen(&args.counters)?;
     let document = document(table, &counters, args.uncore);
-    print(&match context.global.format {
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.counters.iter().map(CounterRow::from))?,
-        Format::Table => describe(&document, args.uncore),
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&document)?,
+            Format::Csv => to_csv(document.counters.iter().map(CounterRow::from))?,
+            Format::Table => describe(&document, args.uncore),
+        },
+    )
 }
 
 /// Counters by their portable names; all of them without names.

@@ -67,7 +67,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let text = show::text(&document, format, false)?;
     match &args.out {
-        None => output::print(&text),
+        None => output::print_as(format, &text),
         Some(file) => files::write(file, text),
     }?;
     counting::passed_on(document.exit_status)

@@ -10,7 +10,7 @@ use weir_model::counters::{Counter, CounterSet, RunningShare};
 use crate::context::{Context, Format};
 use crate::counting;
 use crate::failure::Result;
-use crate::output::{Column, Table, distinct, print, seconds, to_csv, to_json};
+use crate::output::{Column, Table, distinct, print_as, seconds, to_csv, to_json};
 use crate::session::say;
 use crate::stored;
 
@@ -60,7 +60,8 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     for note in &document.notes {
         say(&format!("note: {note}"));
     }
-    print(&text(&document, context.global.format, args.missing)?)
+    let format = context.global.format;
+    print_as(format, &text(&document, format, args.missing)?)
 }
 
 /// The document in a format.

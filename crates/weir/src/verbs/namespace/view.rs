@@ -7,7 +7,7 @@ use weir_namespace::{Entry, Life, Pool, Table as Segments};
 
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, print_as, to_csv, to_json, wrap};
 
 /// A `namespaces` document: `weir/namespaces/1`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -119,11 +119,14 @@ pub fn print_pool(
         )));
     }
     let document = document(pool, &table, only, did)?;
-    print(&match context.global.format {
-        Format::Json => to_json(&document)?,
-        Format::Csv => to_csv(document.namespaces)?,
-        Format::Table => text(&document),
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&document)?,
+            Format::Csv => to_csv(document.namespaces)?,
+            Format::Table => text(&document),
+        },
+    )
 }
 
 fn document(

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::context::{Context, Format};
 use crate::documents::{MergeDocument, MergedStore};
 use crate::failure::{Failure, Result};
-use crate::output::{Column, Table, print, to_csv, to_json};
+use crate::output::{Column, Table, print_as, to_csv, to_json};
 use crate::store::Store;
 
 /// Arguments.
@@ -56,15 +56,18 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             differ: merged.differ,
         });
     }
-    print(&match context.global.format {
-        Format::Table => table(&stores),
-        Format::Csv => to_csv(&stores)?,
-        Format::Json => to_json(&MergeDocument {
-            schema: MergeDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            stores,
-        })?,
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Table => table(&stores),
+            Format::Csv => to_csv(&stores)?,
+            Format::Json => to_json(&MergeDocument {
+                schema: MergeDocument::SCHEMA.into(),
+                weir: env!("CARGO_PKG_VERSION").into(),
+                stores,
+            })?,
+        },
+    )
 }
 
 fn table(stores: &[MergedStore]) -> String {

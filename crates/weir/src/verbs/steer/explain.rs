@@ -12,7 +12,7 @@ use weir_steer::log::{ChangeDetector, LogLine};
 use super::config_file;
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
-use crate::output::{print, to_json, wrap};
+use crate::output::{print_as, to_json, wrap};
 use crate::session::say;
 use crate::shown::document;
 use crate::store::Store;
@@ -73,13 +73,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             _ => "there is no decision yet".to_owned(),
         }));
     };
-    print(&match context.global.format {
-        Format::Json => to_json(line)?,
-        Format::Table | Format::Csv => {
-            let wrapped = line.explain();
-            wrapped.lines().map(|line| wrap(line, "", "  ")).collect()
-        }
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(line)?,
+            Format::Table | Format::Csv => {
+                let wrapped = line.explain();
+                wrapped.lines().map(|line| wrap(line, "", "  ")).collect()
+            }
+        },
+    )
 }
 
 fn log_path(args: &Args) -> Result<Option<PathBuf>> {

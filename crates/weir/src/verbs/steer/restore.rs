@@ -10,7 +10,7 @@ use super::config_file;
 use crate::context::{Context, Format};
 use crate::documents::RestoreDocument;
 use crate::failure::{Failure, Result};
-use crate::output::{print, to_json, wrap};
+use crate::output::{print_as, to_json, wrap};
 use crate::session::say;
 
 /// Arguments.
@@ -73,10 +73,13 @@ fn show(restored: &Restored, context: &Context) -> Result<()> {
         not_put_back: restored.not.iter().map(ToString::to_string).collect(),
         notes: [&restored.notes[..], &restored.troubles].concat(),
     };
-    print(&match context.global.format {
-        Format::Json => to_json(&document)?,
-        Format::Table | Format::Csv => table(restored),
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&document)?,
+            Format::Table | Format::Csv => table(restored),
+        },
+    )
 }
 
 /// The journal of a folder.

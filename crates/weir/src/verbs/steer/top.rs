@@ -21,7 +21,7 @@ use super::{config_file, socket};
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::machine::HOST;
-use crate::output::{print, to_json};
+use crate::output::{print, print_as, to_json};
 
 /// Lines of a picture that is not drawn on a terminal.
 const LINES: usize = 64;
@@ -61,10 +61,13 @@ impl Asked {
 /// No process steers this host, or it may not be asked.
 pub fn status(args: &Asked, context: &Context) -> Result<()> {
     let status = socket::ask(&args.path()?)?;
-    print(&match context.global.format {
-        Format::Json => to_json(&status)?,
-        Format::Table | Format::Csv => look(&status),
-    })
+    print_as(
+        context.global.format,
+        &match context.global.format {
+            Format::Json => to_json(&status)?,
+            Format::Table | Format::Csv => look(&status),
+        },
+    )
 }
 
 fn look(status: &StatusDocument) -> String {

@@ -12,7 +12,7 @@ use super::named::find;
 use crate::context::Format;
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::Result;
-use crate::output::{Column, Table, print, to_csv, to_json, wrap};
+use crate::output::{Column, Table, print_as, print_text, to_csv, to_json, wrap};
 
 pub(super) fn list(format: Format) -> Result<()> {
     let library = Workloads::builtin();
@@ -39,32 +39,35 @@ pub(super) fn list(format: Format) -> Result<()> {
         summary: (*summary).to_owned(),
     }));
     workloads.sort_by(|a, b| a.name.cmp(&b.name));
-    print(&match format {
-        Format::Json => to_json(&WorkloadsDocument {
-            schema: WorkloadsDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            workloads,
-        })?,
-        Format::Csv => to_csv(workloads)?,
-        Format::Table => {
-            let heads = [
-                Column::words("name"),
-                Column::number("memory"),
-                Column::words("on a host"),
-                Column::words("what"),
-            ];
-            let mut table = Table::new(&heads);
-            for line in workloads {
-                let memory = match line.bytes {
-                    0 => String::new(),
-                    bytes => Bytes(bytes).to_string(),
-                };
-                let program = line.program.map_or("", Application::name).to_owned();
-                table.row([line.name, memory, program, line.summary]);
+    print_as(
+        format,
+        &match format {
+            Format::Json => to_json(&WorkloadsDocument {
+                schema: WorkloadsDocument::SCHEMA.into(),
+                weir: env!("CARGO_PKG_VERSION").into(),
+                workloads,
+            })?,
+            Format::Csv => to_csv(workloads)?,
+            Format::Table => {
+                let heads = [
+                    Column::words("name"),
+                    Column::number("memory"),
+                    Column::words("on a host"),
+                    Column::words("what"),
+                ];
+                let mut table = Table::new(&heads);
+                for line in workloads {
+                    let memory = match line.bytes {
+                        0 => String::new(),
+                        bytes => Bytes(bytes).to_string(),
+                    };
+                    let program = line.program.map_or("", Application::name).to_owned();
+                    table.row([line.name, memory, program, line.summary]);
+                }
+                table.to_string()
             }
-            table.to_string()
-        }
-    })
+        },
+    )
 }
 
 /// A workload without a description.
@@ -77,19 +80,22 @@ pub(super) fn show_hosted(hosted: &Hosted, format: Format) -> Result<()> {
         "{}: {}\napplication: {} ({}), which `weir workload run` runs on a host with {} of data\n",
         hosted.name, hosted.summary, program.application, program.variant, program.bytes
     );
-    print(&text)
+    print_text(&text)
 }
 
 pub(super) fn show(workload: &Workload, format: Format) -> Result<()> {
-    print(&match format {
-        Format::Json => to_json(&WorkloadDocument {
-            schema: WorkloadDocument::SCHEMA.into(),
-            weir: env!("CARGO_PKG_VERSION").into(),
-            workload: workload.clone(),
-        })?,
-        Format::Csv => to_csv(regions(workload))?,
-        Format::Table => page(workload),
-    })
+    print_as(
+        format,
+        &match format {
+            Format::Json => to_json(&WorkloadDocument {
+                schema: WorkloadDocument::SCHEMA.into(),
+                weir: env!("CARGO_PKG_VERSION").into(),
+                workload: workload.clone(),
+            })?,
+            Format::Csv => to_csv(regions(workload))?,
+            Format::Table => page(workload),
+        },
+    )
 }
 
 /// A region as a row.
