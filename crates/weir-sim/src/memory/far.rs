@@ -5,7 +5,7 @@
 
 use crate::clock::Ps;
 
-/// Entries of a part that are free at once at most: those of one set, in which a line has one place.
+/// Entries of a part that are free at once at most: those of one set. Chosen in view of the log: docs/physics.md.
 const FREE: u8 = 4;
 
 /// What a line that crosses between sockets does to the filter of the device's socket.
