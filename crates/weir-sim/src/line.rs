@@ -1,5 +1,7 @@
 //! A line: its place, how it is requested, and which private cache has it.
 
+use crate::memory::Crossing;
+
 /// The place of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
@@ -76,6 +78,14 @@ impl Kind {
     /// Whether it is a line that leaves a cache, so that a core's buffer holds it until memory can accept it.
     pub const fn holds_buffer(self) -> bool {
         matches!(self, Kind::WbMtoI | Kind::Clwb | Kind::LlcEvict)
+    }
+
+    /// What it does to the snoop filter of another socket whose memory it writes.
+    pub const fn crossing(self) -> Crossing {
+        match self.holds_buffer() {
+            true => Crossing::WriteBack,
+            false => Crossing::Posted,
+        }
     }
 
     /// The number of kinds that cores and devices send.

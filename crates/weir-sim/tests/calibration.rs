@@ -142,17 +142,19 @@ fn peak_writes_of_every_device_are_those_that_its_link_is_said_to_carry() {
 #[test]
 fn peak_reads_of_a_device_on_the_other_socket_are_the_measured_ones() {
     for name in attached() {
-        let expected = *platform(&name).devices[0].device.measured.remote_read;
+        let remote = platform(&name).devices[0].device.measured.remote_read.get();
         let name = format!("{name}@remote");
-        // No more than its own link carries.
+        // No more than its own link carries. Two limits that are alike let less pass than either.
         let carried = platform(&name).topology().tiers.into_iter();
         let carried = carried.filter(|tier| tier.name.as_str() == "cxl0");
         let limits = carried.filter_map(|tier| tier.limits);
         let expected = limits
             .map(|limits| limits.read.get())
-            .fold(expected.get(), f64::min);
+            .fold(remote, f64::min);
+        let alike = expected < remote && expected > 0.9 * remote;
+        let within = BANDWIDTH + if alike { 0.02 } else { 0.0 };
         let ours = peak(&name, Op::Ld, "cxl0");
-        assert_near(&name, ours, expected, BANDWIDTH);
+        assert_near(&name, ours, expected, within);
     }
 }
 

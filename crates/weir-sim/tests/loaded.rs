@@ -37,10 +37,6 @@ const PAUSES: [f64; 16] = [
 ];
 
 /// Lines that cross the memory interface in GB/s, and the latency of a chase at the same time.
-fn ours(machine: &str, tier: &str, traffic: Traffic, threads: u32) -> Vec<(f64, f64)> {
-    at_pauses(&PAUSES, machine, tier, traffic, threads)
-}
-
 fn at_pauses(
     pauses: &[f64],
     machine: &str,
@@ -85,6 +81,18 @@ fn at(curve: &[(f64, f64)], gbps: f64) -> Option<f64> {
 /// Compares the curve with the logged one: up to four fifths of the logged peak within the first share, from
 /// there to saturation within the second. If our curve never carries as much, its saturated latency is used.
 fn holds(machine: &str, tier: &str, traffic: Traffic, threads: u32, allowed: (f64, f64)) {
+    holds_at(&PAUSES, machine, tier, traffic, threads, allowed);
+}
+
+/// The same with these pauses.
+fn holds_at(
+    pauses: &[f64],
+    machine: &str,
+    tier: &str,
+    traffic: Traffic,
+    threads: u32,
+    allowed: (f64, f64),
+) {
     let platform = platform(machine);
     let idle = match tier {
         "dram" => *platform.host.dram.measured.idle,
@@ -99,7 +107,7 @@ fn holds(machine: &str, tier: &str, traffic: Traffic, threads: u32, allowed: (f6
                 && log.threads.is_none_or(|n| n == threads)
         })
         .unwrap_or_else(|| panic!("{machine} has no such curve of {tier}"));
-    let ours = ours(machine, tier, traffic, threads);
+    let ours = at_pauses(pauses, machine, tier, traffic, threads);
     let peak = log.peak().get();
     let most = ours.iter().map(|p| p.0).fold(0.0, f64::max);
     let what = format!("{machine}, {traffic:?} of {threads} threads on {tier}");
@@ -154,19 +162,17 @@ fn reads_of_a_card_beside_posted_stores_take_what_was_logged() {
 }
 
 #[test]
-fn a_card_of_the_other_socket_carries_what_was_logged_in_every_mix() {
-    let platform = platform("eurosys24+leo-x16@remote");
-    let curves = platform.measured_curves();
-    for traffic in [LOADS, STORES, POSTED] {
-        let log = curves
-            .iter()
-            .find(|(name, log)| name.to_string() == "cxl0" && log.traffic == traffic);
-        let machine = "eurosys24+leo-x16@remote";
-        let curve = at_pauses(&PAUSES[10..], machine, "cxl0", traffic, 8);
-        let most = curve.iter().map(|p| p.0).fold(0.0, f64::max);
-        let peak = log.map(|(_, log)| log.peak().get());
-        assert_near(&format!("{traffic:?}"), most, peak.unwrap(), 0.05);
-    }
+fn a_card_of_the_other_socket_under_load_takes_what_was_logged() {
+    let machine = "eurosys24+leo-x16@remote";
+    // Beyond four fifths the curves are steep.
+    holds(machine, "cxl0", LOADS, 8, (0.05, 0.35));
+    holds(machine, "cxl0", STORES, 8, (0.25, 0.3));
+    // Saturated, the log has half as many stores under way: docs/physics.md.
+    let pauses: Vec<f64> = (PAUSES[..12].iter().copied())
+        .chain([18.0, 17.0])
+        .chain(PAUSES[12..].iter().copied())
+        .collect();
+    holds_at(&pauses, machine, "cxl0", POSTED, 8, (0.1, 0.95));
 }
 
 #[test]

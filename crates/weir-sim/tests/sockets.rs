@@ -82,6 +82,24 @@ fn either_socket_sees_the_others_memory_alike() {
 }
 
 #[test]
+fn reads_from_the_other_socket_evict_nothing_while_posted_stores_leave_entries_free() {
+    let platform = platform(SERVER);
+    let evict = platform.devices[1].device.measured.remote_eviction().get();
+    let bed = bed(SERVER);
+    // The first machine has work on one socket only.
+    for (tier, first) in [("cxl1", 0), ("cxl0", BEYOND)] {
+        let stores =
+            |op| stream(op, tier, first + 1..first + 3).with_stream(|s| s.pause = Nanos(500.0));
+        let chase = chase(tier, first..first + 1, Bytes::mib(512));
+        let beside = |op| run(&bed, &[chase.clone(), stores(op)], 20.0, 1000.0, 1).ns(0);
+        let alone = latency(&bed, chase.clone());
+        assert_near(&format!("{tier}, loads"), beside(Op::Ld), alone, 0.04);
+        let posted = beside(Op::NtSt);
+        assert_near(&format!("{tier}, posted"), posted, alone - evict, 0.04);
+    }
+}
+
+#[test]
 fn what_fits_the_cache_of_either_socket_stays_there() {
     let bed = bed(SERVER);
     let small =

@@ -97,6 +97,9 @@ keys! {
         /// Measured: peak non-temporal stores from the other socket, as a multiple of `remote_read`. Reads and
         /// writes from there share one limit.
         remote_writes: defaulted f64 = "remote_writes", "1.4", 0.1 to 10.0, when Remote;
+        /// Measured: what reads from the other socket take less time while non-temporal stores from there leave
+        /// entries free in the snoop filter of the device's socket. Otherwise an entry is evicted for each.
+        remote_evict: defaulted Nanos = "remote_evict", "110 ns", 1 to 10000, when Remote;
     }
 
     /// A rare delay of single reads: what refresh management, retries and scrubbing add.
@@ -117,5 +120,11 @@ impl DeviceMeasured {
             Some(measured) => measured.value,
             None => self.idle.value + self.remote_hop.value,
         }
+    }
+
+    /// What a read from the other socket waits for an entry of the snoop filter: no more than the other socket adds.
+    pub fn remote_eviction(&self) -> Nanos {
+        let hop = self.idle_from_other_socket() - self.idle.value;
+        self.remote_evict.value.min(hop)
     }
 }

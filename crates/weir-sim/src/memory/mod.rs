@@ -15,7 +15,7 @@ pub use backing::{
 };
 pub use bank::BankTiming;
 pub use channel::ChannelConfig;
-pub use far::{FarGaps, FarLimit};
+pub use far::{Crossing, FarGaps, FarLimit};
 pub use link::{Link, LinkConfig, Peers};
 pub use tier::{
     DeviceConfig, NEVER, Resumed, Sent, Shared, Sharing, TailConfig, Tier, TierConfig, TierCounts,

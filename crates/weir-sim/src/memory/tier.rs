@@ -13,7 +13,7 @@ use self::device::Device;
 use super::backing::MediaCounts;
 use super::channel::{Channel, ChannelCounts, Interleave};
 use super::credits::{Ticket, Waiting};
-use super::far::FarLimit;
+use super::far::{Crossing, FarLimit};
 use super::link::{Link, LinkConfig};
 use super::stripes::Stripes;
 use crate::clock::Ps;
@@ -175,6 +175,11 @@ impl Tier {
     /// Whether its requests need credits, which the caller returns ([`Tier::credit_back`]).
     pub fn has_credits(&self) -> bool {
         !self.devices.is_empty()
+    }
+
+    /// Whether its lines pass the limit of devices on the other socket.
+    pub fn has_far_limit(&self) -> bool {
+        !self.far.is_none()
     }
 
     /// Whether lines that a device answers have more links to cross ([`Tier::bring_home`]).
@@ -381,7 +386,7 @@ impl Tier {
             data = link.return_line(data);
         }
         if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
-            data = link.return_line(self.far.pass(false, data));
+            data = link.return_line(self.far.pass(Crossing::Read, line, data));
         }
         data + self.config.way_back
     }

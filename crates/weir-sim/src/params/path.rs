@@ -203,12 +203,14 @@ impl Path {
         let (mut socket, mut far) = (None, FarGaps::default());
         if let (true, Some(remote)) = (attached.is_remote(), &host.remote) {
             let link = socket_link(**remote.link());
-            known = known + crossing(&link);
             socket = Some(link);
             let line = d.measured.remote_read.line_time();
+            let evict = d.measured.remote_eviction();
+            known = known + crossing(&link) + evict;
             far = FarGaps {
                 read: ps(line),
                 write: ps(line * (1.0 / *d.measured.remote_writes)),
+                evict: ps(evict),
             };
             idle.value = d.measured.idle_from_other_socket();
         }

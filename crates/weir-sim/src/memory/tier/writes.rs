@@ -4,6 +4,7 @@ use super::{Buffered, Shared, Tier, Written};
 use crate::clock::Ps;
 use crate::memory::backing::Waiter;
 use crate::memory::credits::{Ticket, Waiting};
+use crate::memory::far::Crossing;
 
 impl Tier {
     /// Writes into a line's directory bits in memory that another socket may modify it.
@@ -13,9 +14,15 @@ impl Tier {
     }
 
     /// A written line leaves the home agent; returns when it comes to its DRAM, or to the link of its device.
-    pub(super) fn send_data(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
+    pub(super) fn send_data(
+        &mut self,
+        crossing: Crossing,
+        line: u64,
+        now: Ps,
+        shared: &mut Shared,
+    ) -> Ps {
         let head = self.head_of(line);
-        let mut at = self.far.pass(true, now) + self.config.way_out;
+        let mut at = self.far.pass(crossing, line, now) + self.config.way_out;
         if let Some(link) = shared.socket(self.host + head, self.config.socket_link.is_some()) {
             at = link.send_line(at);
         }
@@ -41,8 +48,15 @@ impl Tier {
     /// Writes a line that leaves the home agent at `now`. The home agent knows that the data is safe when it
     /// is in the write queue of a DRAM channel or, for a device, when the device's completion is back.
     #[inline]
-    pub fn write(&mut self, ticket: Ticket, line: u64, now: Ps, shared: &mut Shared) -> Written {
-        let at = self.send_data(line, now, shared);
+    pub fn write(
+        &mut self,
+        ticket: Ticket,
+        crossing: Crossing,
+        line: u64,
+        now: Ps,
+        shared: &mut Shared,
+    ) -> Written {
+        let at = self.send_data(crossing, line, now, shared);
         let (way, number, within) = self.locate(line);
         let Some(d) = self.devices.get_mut(way) else {
             let entered = self.channels[number].write(within, at);
@@ -61,7 +75,7 @@ impl Tier {
 
     /// The same for a line that a copy writes, which needs no credit.
     pub fn write_at_once(&mut self, line: u64, now: Ps, shared: &mut Shared) -> Ps {
-        let mut at = self.send_data(line, now, shared);
+        let mut at = self.send_data(Crossing::Posted, line, now, shared);
         let (way, number, within) = self.locate(line);
         if self.has_credits() {
             at = self.send_to_device(way, line, at);

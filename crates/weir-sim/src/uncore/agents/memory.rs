@@ -86,14 +86,15 @@ impl Uncore {
         }
     }
 
-    /// Sends a line to the tier of its request, from `at` on. Returns whether it was sent at once; if not, it
-    /// waits for a credit or for an entry of a write queue.
+    /// Sends a line to the tier of its request, from `at` on. Returns whether it is certain at once that it need not
+    /// wait: for a credit, an entry of a write queue, or the limit for lines of another socket.
     pub(super) fn write(&mut self, id: RequestId, line: u64, at: Ps) -> bool {
         let request = &mut self.pool[id];
         request.line = line;
-        let tier = request.tier;
+        let (tier, crossing) = (request.tier, request.kind.crossing());
         let (memory, links) = self.behind(tier);
-        match memory.write(id, line, at, links) {
+        let has_limit = memory.has_far_limit();
+        match memory.write(id, crossing, line, at, links) {
             Written::Queued { done, waited } => {
                 self.written(id, done);
                 return !waited;
@@ -101,7 +102,8 @@ impl Uncore {
             Written::Arrives(at) => self.on_the_way(id, at),
             Written::Waits => return false,
         }
-        true
+        // Where the lines of another socket have a limit, its answer says that the line has passed it.
+        !has_limit
     }
 
     /// A written line comes to its device.

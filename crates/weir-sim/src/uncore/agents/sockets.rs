@@ -9,7 +9,7 @@
 use super::{Taken, Uncore};
 use crate::clock::Ps;
 use crate::line::{Kind, Place};
-use crate::memory::{FarLimit, Peers};
+use crate::memory::{Crossing, FarLimit, Peers};
 use crate::params::{SocketParams, slice_of};
 use crate::pmu::TorClass;
 use crate::uncore::request::{Credit, Data, Request, RequestId, Sender, Stage};
@@ -182,7 +182,10 @@ impl Uncore {
         };
         let is_line = !near.kind.is_read();
         let at = match is_line {
-            true => sockets.over[place.tier as usize].0.pass(true, at),
+            true => {
+                let (far, _) = &mut sockets.over[place.tier as usize];
+                far.pass(near.kind.crossing(), place.line, at)
+            }
             false => at,
         };
         let arrives = sockets.send(to, is_line, at) + hop;
@@ -250,13 +253,14 @@ impl Uncore {
             self.wheel.push(back, id, &mut self.pool);
             return None;
         }
+        let has_limit = !sockets.over[tier as usize].0.is_none();
         let (target, links) = self.behind(tier);
         if near.kind.is_read() || near.kind == Kind::PciRdCur {
             let data = target.read(remote, line, near.kind.owns(), now, links);
             self.asked(remote, data);
             return None;
         }
-        let sent = self.write(remote, line, now);
+        let sent = self.write(remote, line, now) && !has_limit;
         let request = &mut self.pool[id];
         if !request.kind.holds_buffer() || request.data != Data::Passed {
             return None;
@@ -304,7 +308,11 @@ impl Uncore {
     /// pass it at the present, so it does too.
     fn pass_back(&mut self, remote: RequestId, now: Ps) {
         let Request {
-            index, tier, slice, ..
+            index,
+            tier,
+            slice,
+            line,
+            ..
         } = self.pool[remote];
         let id = index as RequestId;
         let to = 1 - self.socket_of(slice);
@@ -317,7 +325,7 @@ impl Uncore {
         if far.is_none() || !reads_memory {
             return;
         }
-        let data = far.pass(false, now);
+        let data = far.pass(Crossing::Read, line, now);
         let hop = sockets.params.tiers[tier as usize].back;
         let back = sockets.send(to, true, data) + hop;
         self.wheel.push(back, id, &mut self.pool);
