@@ -151,14 +151,14 @@ fn a_card_under_load_takes_what_was_logged() {
     holds("eurosys24", "cxl0", LOADS, 8, (0.1, 0.3));
     holds("eurosys24", "cxl0", LOADS, 2, (0.1, 0.1));
     holds("eurosys24", "cxl0", LOADS, 4, (0.1, 0.15));
-    holds("eurosys24", "cxl0", STORES, 8, (0.2, 0.15));
+    holds("eurosys24", "cxl0", STORES, 8, (0.13, 0.12));
 }
 
 #[test]
 fn reads_of_a_card_beside_posted_stores_take_what_was_logged() {
-    holds("eurosys24", "cxl0", READS_BESIDE_POSTED, 8, (0.2, 0.25));
-    // One logged point far below the peak is 41 % above ours: docs/physics.md.
-    holds("eurosys24", "cxl0", POSTED, 8, (0.45, 0.25));
+    holds("eurosys24", "cxl0", READS_BESIDE_POSTED, 8, (0.15, 0.2));
+    // Two logged points far below the peak are 26 and 27 % above ours: docs/physics.md.
+    holds("eurosys24", "cxl0", POSTED, 8, (0.3, 0.15));
 }
 
 #[test]
