@@ -85,10 +85,8 @@ impl Chart for LineChart {
     fn draw(&self, room: Room) -> Markup {
         const LEFT: f64 = 54.0;
         const PLOT: f64 = 250.0;
-        let entries: Vec<_> = self
-            .series
-            .iter()
-            .map(|s| (s.name.clone(), s.look))
+        let entries: Vec<_> = (self.series.iter().enumerate())
+            .map(|(n, series)| (self.entry(n, series), series.look))
             .collect();
         let (legend, legend_height) = legend(room, LEFT, &entries, true);
         let (right, top) = (room.width() - 16.0, legend_height + 30.0);
@@ -172,6 +170,20 @@ impl Chart for LineChart {
 }
 
 impl LineChart {
+    /// The name of a line in the legend, which says which earlier line it covers.
+    fn entry(&self, n: usize, series: &Series) -> String {
+        let way = |s: &Series| -> Vec<(f64, f64)> {
+            let figures = s.samples.iter().map(|sample| (sample.x, sample.y));
+            figures.chain(s.outline.iter().copied()).collect()
+        };
+        let own = way(series);
+        let mut before = self.series.iter().take(n);
+        match before.find(|other| !own.is_empty() && way(other) == own) {
+            Some(other) => format!("{} (the same as {})", series.name, other.name),
+            None => series.name.clone(),
+        }
+    }
+
     /// Axes, ticks and titles.
     fn grid(
         &self,
@@ -191,7 +203,7 @@ impl LineChart {
                 text class="tick" x=(px(left - 6.0)) y=(px(at + 4.0)) text-anchor="end" { (label) }
             }
             path class="axis" d={ "M" (left) " " (px(bottom)) "H" (px(right)) } {}
-            @for (value, label) in x.ticks(widest) {
+            @for (value, label) in x.labels(widest) {
                 @let at = x.place(value);
                 path class="axis" d={ "M" (px(at)) " " (px(bottom)) "v4" } {}
                 text class="tick" x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) }
