@@ -336,6 +336,32 @@ fn of_placements_that_move_as_much_the_one_that_loses_less_is_advised() {
     }
 }
 
+/// The least of several measured losses is low by chance: what is expected to lose too much has to lose clearly less.
+#[test]
+fn a_placement_that_is_expected_to_lose_too_much_is_not_taken_for_a_measured_loss_that_chance_explains()
+ {
+    let of = |bytes: f64, expected: f64, measured: f64| {
+        let choice = Choice {
+            shares: vec![bytes / 100.0],
+            bytes,
+            loss: expected,
+        };
+        (choice, measured)
+    };
+    let nothing = of(0.0, 0.0, 0.0);
+    for (most, other, taken) in [
+        (0.0001, of(10.0, 0.005, -0.005), 0.0),
+        (0.0001, of(10.0, 0.005, -0.02), 10.0),
+        (0.0001, of(10.0, 0.0, -0.005), 10.0),
+        (0.05, of(10.0, 0.055, 0.045), 0.0),
+        (0.05, of(10.0, 0.055, 0.035), 10.0),
+    ] {
+        let tried = [other, nothing.clone()];
+        let best = best_measured(&tried, Goal::Loss(most)).unwrap();
+        assert_eq!(best.0.bytes, taken, "{tried:?}");
+    }
+}
+
 #[test]
 fn classes_of_a_policy_are_those_that_the_allocator_has_or_that_are_named() {
     let own: Vec<&str> = weir_alloc::ObjectClass::ALL

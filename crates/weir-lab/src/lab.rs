@@ -12,6 +12,7 @@ use weir_model::machine::{Identity, Machine, MachineError, Testbed};
 use weir_model::topology::Topology;
 
 use crate::measure::{Finished, Watcher};
+use crate::record::check_uncached;
 use crate::sweep::run_rounds;
 use crate::{LabError, Part, PointSpec, room};
 
@@ -351,6 +352,7 @@ impl<'a> Lab<'a> {
     ) -> Result<(), LabError> {
         let plan = self.runnable(plan, asked)?;
         room::check(&plan, self.bench.topology)?;
+        check_uncached(&plan, self.bench.testbed, self.bench.seed)?;
         if self.dry {
             let mut notes = self.notes();
             notes.figures += plan.len().saturating_mul(self.bench.rounds.max(1) as usize);

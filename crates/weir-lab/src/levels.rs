@@ -10,12 +10,15 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::number::percent;
 use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 use weir_model::workload::Workloads;
 
 use crate::plan::choose_tiers;
+use crate::room::check_regions;
+use crate::statistics::Estimate;
 use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
 use crate::{Lab, LabError, Placed, Severity, Verdict, WorkloadOptions};
@@ -54,11 +57,22 @@ pub struct Levels {
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub from: TierName,
     /// The loss of run time that is allowed, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = allowed_loss)]
     pub max_loss: f64,
     /// Threads of each program [default: those of its description].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
+}
+
+/// Reads a loss that is allowed, in percent.
+///
+/// # Errors
+/// It is no number from 0 to 1000, in words.
+pub fn allowed_loss(text: &str) -> Result<f64, String> {
+    match text.trim_end_matches('%').trim().parse::<f64>() {
+        Ok(loss) if (0.0..=1000.0).contains(&loss) => Ok(loss),
+        _ => Err("a loss is a number of percent from 0 to 1000".into()),
+    }
 }
 
 /// Objects by kind on each tier.
@@ -87,14 +101,33 @@ pub struct KindOnTier {
     pub tier: TierName,
     /// What it is: the device, and whether it is behind a switch.
     pub device: String,
-    /// How much longer the program takes than with all objects on local memory, in percent.
+    /// How much longer the program takes than with all objects on local memory, in percent: the mean of pairs of runs, each
+    /// pair of one seed.
     pub loss_pct: f64,
-    /// Whether that is allowed.
+    /// Half of the 95 % interval of the mean (Student's t), in points; documents of single pairs have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loss_ci95_pct: Option<f64>,
+    /// Whether that is allowed: the whole interval is.
     pub may_move: bool,
+}
+
+impl KindOnTier {
+    /// Half of the interval, in points.
+    fn half(&self) -> f64 {
+        self.loss_ci95_pct.unwrap_or(0.0)
+    }
+
+    /// Whether the loss that is allowed lies within the interval.
+    fn is_open(&self, most: f64) -> bool {
+        !self.may_move && self.loss_pct - self.half() <= most
+    }
 }
 
 /// Lines that each thread touches in a phase while it is watched.
 const ACCESSES: u64 = 20_000;
+
+/// Pairs of runs: the time of a program that hardly waits for memory differs by some points of chance.
+const PAIRS: u64 = 4;
 
 impl Study for Levels {
     const VERB: &'static str = "place levels";
@@ -102,6 +135,8 @@ impl Study for Levels {
 
     fn run(&self, lab: &Lab<'_>) -> Result<ByLevel, LabError> {
         let topology = lab.topology();
+        let from = (topology.tier(&self.from))
+            .ok_or_else(|| LabError::unknown_tier(&self.from, topology))?;
         let all = choose_tiers(topology, &self.tiers)?;
         let tiers: Vec<_> = all
             .into_iter()
@@ -113,54 +148,75 @@ impl Study for Levels {
                 self.from
             )));
         }
-        let options = WorkloadOptions {
-            accesses: ACCESSES,
-            seed: lab.seed(),
-            ..WorkloadOptions::default()
-        };
+        let twice = (tiers.iter().enumerate())
+            .find(|(n, tier)| tiers.iter().take(*n).any(|own| own.name == tier.name));
+        if let Some((_, tier)) = twice {
+            let text = format!("--tier: {} is named twice", tier.name);
+            return Err(LabError::Nothing(text));
+        }
         let library = Workloads::builtin();
         let mut programs = Vec::new();
         for (kind, name, regions) in KINDS {
             let mut work = (library.get(name).cloned())
                 .ok_or_else(|| LabError::Nothing(format!("there is no description of `{name}`")))?;
             work.threads = self.threads.unwrap_or(work.threads);
-            programs.push((kind, regions, work));
-        }
-        let mut asks = Vec::new();
-        for (_, regions, work) in &programs {
-            let near = Placed {
-                placement: Placement::Bind(self.from.clone()),
-                ..Placed::local(work, &options)
-            };
-            asks.push(near.clone());
-            for tier in &tiers {
-                let on = |region: &&str| ((*region).to_owned(), Placement::Bind(tier.name.clone()));
-                asks.push(Placed {
-                    placements: regions.iter().map(on).collect::<BTreeMap<_, _>>(),
-                    ..near.clone()
-                });
-            }
-        }
-        let ran = lab.ask_all(&asks)?;
-        let mut kinds = Vec::new();
-        for ((kind, regions, work), runs) in programs.iter().zip(ran.chunks(tiers.len() + 1)) {
-            let Some((near, on)) = runs.split_first() else {
-                continue;
-            };
             let memory = work.memory();
             let own = memory.iter().filter(|(name, _)| regions.contains(name));
             let bytes: Bytes = own.map(|(_, bytes)| *bytes).sum();
-            for (tier, run) in tiers.iter().zip(on) {
-                let loss_pct = 100.0 * (run.time / near.time - 1.0);
+            check_regions(&format!("all objects of `{name}`"), work.footprint(), from)?;
+            for tier in &tiers {
+                check_regions(&format!("{kind} of `{name}`"), bytes, tier)?;
+            }
+            programs.push((kind, regions, bytes, work));
+        }
+        let options: Vec<WorkloadOptions> = (0..PAIRS)
+            .map(|pair| WorkloadOptions {
+                accesses: ACCESSES,
+                seed: lab.seed().wrapping_add(pair),
+                ..WorkloadOptions::default()
+            })
+            .collect();
+        let mut asks = Vec::new();
+        for (_, regions, _, work) in &programs {
+            for options in &options {
+                let near = Placed {
+                    placement: Placement::Bind(self.from.clone()),
+                    ..Placed::local(work, options)
+                };
+                asks.push(near.clone());
+                for tier in &tiers {
+                    let on =
+                        |region: &&str| ((*region).to_owned(), Placement::Bind(tier.name.clone()));
+                    asks.push(Placed {
+                        placements: regions.iter().map(on).collect::<BTreeMap<_, _>>(),
+                        ..near.clone()
+                    });
+                }
+            }
+        }
+        let ran = lab.ask_all(&asks)?;
+        let of_pair = tiers.len() + 1;
+        let of_kind = ran.chunks(of_pair * options.len());
+        let mut kinds = Vec::new();
+        for ((kind, regions, bytes, work), runs) in programs.iter().zip(of_kind) {
+            for (number, tier) in tiers.iter().enumerate() {
+                let losses = runs.chunks(of_pair).filter_map(|pair| {
+                    let (near, on) = pair.split_first()?;
+                    Some(100.0 * (on.get(number)?.time / near.time - 1.0))
+                });
+                let Some(loss) = Estimate::of(losses) else {
+                    continue;
+                };
                 kinds.push(KindOnTier {
                     kind: (*kind).to_owned(),
                     workload: work.name.clone(),
                     regions: regions.join(", "),
-                    bytes,
+                    bytes: *bytes,
                     tier: tier.name.clone(),
                     device: tier.description.clone(),
-                    loss_pct,
-                    may_move: loss_pct <= self.max_loss,
+                    loss_pct: loss.mean,
+                    loss_ci95_pct: loss.ci95,
+                    may_move: loss.mean + loss.ci95.unwrap_or(0.0) <= self.max_loss,
                 });
             }
         }
@@ -187,31 +243,32 @@ impl Outcome for ByLevel {
             }
         }
         for (tier, device) in tiers {
-            let of = |may: bool| {
-                let own = self
-                    .kinds
-                    .iter()
-                    .filter(|one| one.tier == *tier && one.may_move == may);
-                own.map(|one| one.kind.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ")
+            let most = self.max_loss_pct;
+            let (mut takes, mut keeps, mut open) = (Vec::new(), Vec::new(), Vec::new());
+            for one in self.kinds.iter().filter(|one| one.tier == *tier) {
+                if one.may_move {
+                    takes.push(one.kind.clone());
+                } else if one.is_open(most) {
+                    let (loss, half) = (percent(one.loss_pct), one.half());
+                    open.push(format!("{} ({loss} ±{half:.1} %)", one.kind));
+                } else {
+                    keeps.push(one.kind.clone());
+                }
+            }
+            let part = |kinds: Vec<String>| match kinds.is_empty() {
+                true => "nothing".to_owned(),
+                false => kinds.join(", "),
             };
-            let (may, never) = (of(true), of(false));
-            let part = |kinds: String, else_: &str| match kinds.is_empty() {
-                true => else_.to_owned(),
-                false => kinds,
-            };
-            all.push(Verdict::new(
-                Severity::Note,
-                tier.to_string(),
-                format!(
-                    "for at most {:.0} % of run time {tier} ({device}) takes {}; {} keeps {}",
-                    self.max_loss_pct,
-                    part(may, "nothing"),
-                    self.from,
-                    part(never, "nothing")
-                ),
-            ));
+            let mut text = format!(
+                "for at most {most} % of run time {tier} ({device}) takes {}; {} keeps {}",
+                part(takes),
+                self.from,
+                part(keeps)
+            );
+            if !open.is_empty() {
+                text += &format!("; uncertain: {}", open.join(", "));
+            }
+            all.push(Verdict::new(Severity::Note, tier.to_string(), text));
         }
         all
     }
@@ -237,6 +294,7 @@ impl Outcome for ByLevel {
                     col("bytes").head("size"),
                     col("tier"),
                     col("loss_pct").head("loss").signed(),
+                    col("loss_ci95_pct").head("±").places(1).if_any(),
                 ],
             ),
         ]

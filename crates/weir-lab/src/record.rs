@@ -1,13 +1,17 @@
 //! Takes one point from a machine: raw samples and counters, no statistics beyond what decides
 //! when to stop.
 
+use std::collections::BTreeSet;
+
+use weir_model::access::Op;
 use weir_model::counters::CounterSet;
 use weir_model::document::Record;
 use weir_model::latency::LatencyHistogram;
-use weir_model::machine::{Goal, Machine, MachineError, Observation, Pacing, RunNotes};
+use weir_model::machine::{Goal, Machine, MachineError, Observation, Pacing, RunNotes, Testbed};
 use weir_model::units::Nanos;
 
 use crate::PointSpec;
+use crate::plan::Load;
 use crate::statistics::Estimate;
 
 /// What a run of one point left behind.
@@ -128,6 +132,37 @@ pub fn record(
             then,
         }),
     }
+}
+
+/// Refuses loads past the caches where the memory has no such mapping, before anything runs: the machine says so when
+/// they start.
+///
+/// # Errors
+/// The machine refuses the first such point of a tier.
+pub(crate) fn check_uncached(
+    plan: &[PointSpec],
+    testbed: &dyn Testbed,
+    seed: u64,
+) -> Result<(), MachineError> {
+    let is_uncached = |load: &&Load| load.op == Op::UcLd;
+    let mut tiers = BTreeSet::new();
+    for spec in plan {
+        let Some(load) = spec.loads().find(is_uncached) else {
+            continue;
+        };
+        if !tiers.insert(&load.tier) {
+            continue;
+        }
+        // A study that opens machines of its own has no testbed here.
+        let Ok(mut machine) = testbed.open(seed) else {
+            return Ok(());
+        };
+        if let Some(tenants) = spec.tenants(machine.topology()) {
+            machine.start(&tenants)?;
+            machine.stop()?;
+        }
+    }
+    Ok(())
 }
 
 /// Adds what each tenant's cores counted.

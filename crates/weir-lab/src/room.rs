@@ -68,3 +68,15 @@ pub(crate) fn check(plan: &[PointSpec], topology: &Topology) -> Result<(), LabEr
         Ok(())
     })
 }
+
+/// Refuses regions of a program that a tier has no room for, in words that name them. Regions are some pages apart, so that
+/// as much as the tier has does not fit either.
+pub(crate) fn check_regions(what: &str, bytes: Bytes, tier: &Tier) -> Result<(), LabError> {
+    match bytes < tier.capacity {
+        true => Ok(()),
+        false => Err(LabError::Nothing(format!(
+            "{what} take {bytes} and the pages between them, and {} has {}; take another machine, or other tiers",
+            tier.name, tier.capacity
+        ))),
+    }
+}

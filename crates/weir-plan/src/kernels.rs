@@ -388,8 +388,8 @@ impl Outcome for KernelPlan {
             View::lines(
                 "commits",
                 "The longest commit, by the host's work between store and commit",
-                ("work", "host's work"),
-                ("longest", "longest commit"),
+                ("work", "host's work (ns)"),
+                ("longest", "longest commit (ns)"),
                 &["device"],
             ),
         ]

@@ -59,7 +59,12 @@ fn each_method_is_the_sum_of_its_parts_and_cxl_comes_after_local_memory_alone() 
 #[test]
 fn a_size_that_is_no_access_and_a_tier_that_is_not_there_are_refused() {
     let place = Place::new();
+    // A card of 16 GiB.
+    let run = place.run("place disaggregated --on emr2s+cxl-c");
+    let err = run.expect(2).err();
+    assert!(err.contains("`dlrm-embedding`"), "{err}");
     for (option, value, says) in [
+        ("--tier", "dram", "dram is not slower than itself"),
         ("--payload", "100B", "multiple of 64 bytes"),
         ("--payload", "8K", "up to 4 KiB"),
         ("--tier", "cxl7", "cxl7"),

@@ -646,7 +646,19 @@ fn objects_lose_more_behind_a_switch() {
     let of = |kind: &str| loss(kinds.iter().find(|one| one["kind"] == kind).unwrap());
     assert!(of("index") > of("inner nodes of it") && of("index") > 20.0);
     assert!(of("log") < 5.0, "a log is written and not waited for");
-    place
-        .run("place levels --on skx2s --tier dram")
-        .refuses(2, &["no tier besides dram"]);
+    for one in kinds {
+        let half = one["loss_ci95_pct"].as_f64().unwrap();
+        assert!(half > 0.0, "{one}");
+        assert_eq!(one["may_move"], loss(one) + half <= 5.0, "{one}");
+    }
+    for (asked, says) in [
+        ("--on skx2s --tier dram", "no tier besides dram"),
+        ("--on emr2s+cxl-a --max-loss NaN", "from 0 to 1000"),
+        ("--on emr2s+cxl-a --tier cxl0,cxl0", "named twice"),
+        ("--on sap23+sap23-card", "buffer pages of `rocksdb-get`"),
+    ] {
+        place
+            .run(format!("place levels {asked}"))
+            .refuses(2, &[says]);
+    }
 }

@@ -233,6 +233,20 @@ fn more_memory_than_a_tier_has_is_refused_before_anything_runs() {
 }
 
 #[test]
+fn loads_past_the_caches_are_refused_before_anything_runs_where_memory_has_no_such_mapping() {
+    let place = Place::new();
+    for (on, says) in [
+        ("emr2s+cxl-a --tier cxl0", "cxl0 has no such mapping"),
+        ("host --tier dram", "`uc_ld` is for models"),
+    ] {
+        place
+            .run(format!("bench latency --op uc_ld --on {on}"))
+            .refuses(2, &[says]);
+    }
+    assert!(!place.store().exists());
+}
+
+#[test]
 fn a_host_with_one_tier_is_not_calibrated_for_steering() {
     let place = Place::new();
     let topo = place.run("topo --format json").expect(0).json();

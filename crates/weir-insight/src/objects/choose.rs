@@ -195,11 +195,22 @@ fn varied(all: Vec<Choice>, most: usize) -> Vec<Choice> {
 /// is more than measured losses are off.
 const AS_MANY: (f64, f64) = (0.99, 0.02);
 
+/// A pair of runs differs by about this share of the run time by chance.
+const CHANCE: f64 = 0.01;
+
+/// Whether a placement loses at most this. Several are tried, and the least of several measured losses is low by chance: one
+/// that is expected to lose more is taken only if it was measured to lose less by more than chance.
+fn keeps_to(most: f64, choice: &Choice, measured: f64) -> bool {
+    let below = if choice.loss > most { CHANCE } else { 0.0 };
+    measured <= most - below
+}
+
 /// Of placements whose loss was measured the best for a goal; `None` if none reaches it.
 pub fn best_measured(tried: &[(Choice, f64)], goal: Goal) -> Option<&(Choice, f64)> {
     match goal {
         Goal::Loss(most) => {
-            let within = || tried.iter().filter(|(_, loss)| *loss <= most);
+            let keeps = |(choice, loss): &&(Choice, f64)| keeps_to(most, choice, *loss);
+            let within = || tried.iter().filter(keeps);
             let first = within()
                 .max_by(|a, b| a.0.bytes.total_cmp(&b.0.bytes).then(b.1.total_cmp(&a.1)))?;
             let cheap = within()

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Serialize;
+use weir_lab::levels::allowed_loss;
 use weir_lab::study::lists;
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{
@@ -65,7 +66,7 @@ pub struct AdviseObjects {
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub from: TierName,
     /// The loss of run time that is allowed, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = loss)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = allowed_loss)]
     pub max_loss: f64,
     /// Free this much local memory instead, with the least loss: a size, or a share of all objects.
     #[arg(long, value_name = "SIZE|SHARE%", conflicts_with = "max_loss", value_parser = Part::read)]
@@ -115,13 +116,6 @@ impl Part {
             Ok(share) if share > 0.0 && share <= 100.0 => Ok(Self::Share(share / 100.0)),
             _ => Err("a share is above 0 % and at most 100 %".into()),
         }
-    }
-}
-
-fn loss(text: &str) -> Result<f64, String> {
-    match text.trim_end_matches('%').trim().parse::<f64>() {
-        Ok(loss) if (0.0..=1000.0).contains(&loss) => Ok(loss),
-        _ => Err("a loss is a number of percent from 0 to 1000".into()),
     }
 }
 

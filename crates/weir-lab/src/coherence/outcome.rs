@@ -8,7 +8,7 @@ use weir_model::units::{Bytes, Nanos};
 
 use super::program::{Counted, Piece, Structure};
 use crate::study::{About, Outcome};
-use crate::view::{Only, View, col};
+use crate::view::{Axis, Only, View, col};
 use crate::{Severity, Verdict};
 
 /// Structures that hosts share.
@@ -232,7 +232,8 @@ impl Outcome for Sharing {
                 ("hosts", "hosts"),
                 ("time", "ns an operation"),
                 &["structure"],
-            ),
+            )
+            .axes(Axis::Counts, Axis::Linear),
         ]
     }
 }

@@ -77,6 +77,14 @@ impl Study for Disaggregated {
         let local = topology
             .tier(&TierName::dram())
             .ok_or_else(|| LabError::unknown_tier(&TierName::dram(), topology))?;
+        if tier.name == local.name {
+            return Err(LabError::same_tier(&tier.name));
+        }
+        let programs = or_usual(&self.programs, &Program::ALL);
+        let cores = topology.cores.len() as u32;
+        for &program in &programs {
+            program.check_room(cores, local, tier)?;
+        }
         let methods = Methods::builtin().map_err(|why| LabError::Failed(why.to_string()))?;
         let payloads = or_usual(&self.payloads, &PAYLOADS);
         for payload in &payloads {
@@ -156,7 +164,6 @@ impl Study for Disaggregated {
                 rdma: wire,
             });
         }
-        let programs = or_usual(&self.programs, &Program::ALL);
         if programs.contains(&Program::MemDb) {
             let get = Work::get(&methods, near, far);
             found.programs.extend(get.rows(Program::MemDb, &methods));
@@ -170,7 +177,6 @@ impl Study for Disaggregated {
             .map(|(program, tier)| ProgramOn { program, tier })
             .collect();
         let runs = lab.ask_all(&asks)?;
-        let cores = topology.cores.len() as u32;
         for (&program, runs) in described.iter().zip(runs.chunks(2)) {
             let [near, far] = runs else { continue };
             if let Some(work) = Work::of(program, (near, far), &methods, cores) {

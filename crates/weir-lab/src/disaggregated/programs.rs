@@ -10,11 +10,12 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::region::RegionUse;
 use weir_model::tenant::Placement;
-use weir_model::topology::TierName;
+use weir_model::topology::{Tier, TierName};
 use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 use weir_model::workload::{Order, Region, Workload, Workloads};
 
 use super::methods::{Method, Methods, PAGE, Parts};
+use crate::room::check_regions;
 use crate::{Ask, Lab, LabError, Placed, WorkloadOptions, WorkloadRun};
 
 /// Lines that each thread touches in a phase while it is watched.
@@ -57,6 +58,22 @@ impl Program {
         let work = Workloads::builtin().get(name)?.clone();
         let threads = work.threads.min(threads).max(1);
         Some(Workload { threads, ..work })
+    }
+
+    /// Refuses tiers that have no room for it: local memory for all of it, and the device for its large data.
+    ///
+    /// # Errors
+    /// One has not.
+    pub fn check_room(self, cores: u32, local: &Tier, device: &Tier) -> Result<(), LabError> {
+        let Some(work) = self.workload(cores) else {
+            return Ok(());
+        };
+        let memory = work.memory();
+        let large = memory.iter().filter(|(_, bytes)| *bytes >= LOCAL);
+        let bytes: Bytes = large.map(|(_, bytes)| *bytes).sum();
+        let what = |part: &str| format!("{part} of {self} (`{}`)", work.name);
+        check_regions(&what("all data"), work.footprint(), local)?;
+        check_regions(&what("the large data"), bytes, device)
     }
 
     /// Whether its data can be had by requests for keys. Engines of graphs walk pointers.

@@ -9,6 +9,7 @@ use super::chart::{
     Bar, BarChart, Cell, Drawn, Group, HeatChart, Limit, LineChart, Look, Panel, Reach, Sample,
     Series, Sign, Spread, Stroke, Wall,
 };
+use super::text::heading;
 use super::{colour, distinct, groups, interval, named, plain, rows, titled, values};
 use crate::output::figure;
 
@@ -339,7 +340,7 @@ impl Scene<'_> {
         };
         let chart = HeatChart {
             label: format!("{title} on {}", self.machine),
-            title: format!("{} [{}]{framed}", value.name.replace('_', " "), value.unit),
+            title: format!("{}{framed}", heading(value)),
             row_title: grid.row_title.to_owned(),
             column_title: grid
                 .columns

@@ -81,17 +81,18 @@ pub struct Limit {
     pub name: String,
 }
 
+/// Room to the right of the plot.
+const RIGHT: f64 = 16.0;
+
 impl Chart for LineChart {
     fn draw(&self, room: Room) -> Markup {
         const LEFT: f64 = 54.0;
         const PLOT: f64 = 250.0;
-        let entries: Vec<_> = self
-            .series
-            .iter()
-            .map(|s| (s.name.clone(), s.look))
+        let entries: Vec<_> = (self.series.iter().enumerate())
+            .map(|(n, series)| (self.entry(n, series), series.look))
             .collect();
         let (legend, legend_height) = legend(room, LEFT, &entries, true);
-        let (right, top) = (room.width() - 16.0, legend_height + 30.0);
+        let (right, top) = (room.width() - RIGHT, legend_height + 30.0);
         let bottom = top + PLOT;
         let samples = || self.series.iter().flat_map(|s| &s.samples);
         let outlines = || self.series.iter().flat_map(|s| &s.outline);
@@ -172,6 +173,20 @@ impl Chart for LineChart {
 }
 
 impl LineChart {
+    /// The name of a line in the legend, which says which earlier line it covers.
+    fn entry(&self, n: usize, series: &Series) -> String {
+        let way = |s: &Series| -> Vec<(f64, f64)> {
+            let figures = s.samples.iter().map(|sample| (sample.x, sample.y));
+            figures.chain(s.outline.iter().copied()).collect()
+        };
+        let own = way(series);
+        let mut before = self.series.iter().take(n);
+        match before.find(|other| !own.is_empty() && way(other) == own) {
+            Some(other) => format!("{} (the same as {})", series.name, other.name),
+            None => series.name.clone(),
+        }
+    }
+
     /// Axes, ticks and titles.
     fn grid(
         &self,
@@ -191,10 +206,12 @@ impl LineChart {
                 text class="tick" x=(px(left - 6.0)) y=(px(at + 4.0)) text-anchor="end" { (label) }
             }
             path class="axis" d={ "M" (left) " " (px(bottom)) "H" (px(right)) } {}
-            @for (value, label) in x.ticks(widest) {
+            @for (value, label) in x.labels(widest) {
                 @let at = x.place(value);
                 path class="axis" d={ "M" (px(at)) " " (px(bottom)) "v4" } {}
-                text class="tick" x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) }
+                // The last label stays on the paper.
+                @let inside = at.min(right + RIGHT - text_width(&label) / 2.0);
+                text class="tick" x=(px(inside)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) }
             }
             text class="title" x="2" y=(px(top - 13.0)) { (self.y_title) }
             @let half = text_width(&self.x_title) / 2.0;
@@ -293,6 +310,52 @@ mod tests {
         let mut step = level(400);
         step[30..].iter_mut().for_each(|place| place.1 = 90.0);
         assert!(apart(&step)[30]);
+    }
+
+    #[test]
+    fn the_legend_says_which_line_is_hidden_and_long_labels_stay_on_the_paper() {
+        let line = |name: &str, y: f64| Series {
+            name: name.into(),
+            look: Look::solid(0),
+            samples: [0.0, 1.4e6]
+                .map(|x| Sample {
+                    x,
+                    y,
+                    ci95: None,
+                    sign: None,
+                    tip: String::new(),
+                })
+                .to_vec(),
+            outline: Vec::new(),
+        };
+        let chart = LineChart {
+            label: String::new(),
+            x_title: "work (ns)".into(),
+            x: Spread::Linear,
+            x_reach: Vec::new(),
+            y_title: "commit (ns)".into(),
+            y: Spread::Linear,
+            y_reach: Vec::new(),
+            series: vec![line("one", 2.0), line("other", 2.0), line("third", 1.0)],
+            walls: Vec::new(),
+            limits: Vec::new(),
+        };
+        let names: Vec<String> = (chart.series.iter().enumerate())
+            .map(|(n, series)| chart.entry(n, series))
+            .collect();
+        assert_eq!(names, ["one", "other (the same as one)", "third"]);
+        for room in [Room::Wide, Room::Narrow] {
+            let drawn = chart.draw(room).into_string();
+            let ticks = drawn.split("<text class=\"tick\" x=\"").skip(1);
+            let end = |text: &str| -> Option<f64> {
+                let (at, rest) = text.split_once('"')?;
+                let label = rest.split(['>', '<']).nth(1)?;
+                Some(at.parse::<f64>().ok()? + text_width(label) / 2.0)
+            };
+            let ends: Vec<f64> = ticks.map(|text| end(text).unwrap()).collect();
+            assert!(drawn.contains(">1400000<") || room == Room::Narrow);
+            assert!(ends.iter().all(|end| *end <= room.width()), "{ends:?}");
+        }
     }
 
     #[test]

@@ -70,7 +70,7 @@ impl Frame<'_> {
         let half = text_width(self.title) / 2.0;
         let drawing = html! {
             (legend)
-            @for (value, label) in x.ticks(54.0) {
+            @for (value, label) in x.labels(54.0) {
                 @let at = x.place(value);
                 path class="grid" d={ "M" (px(at)) " " (px(top)) "V" (px(bottom)) } {}
                 text class="tick" x=(px(at)) y=(px(bottom + 15.0)) text-anchor="middle" { (label) }

@@ -1,5 +1,6 @@
 //! From figures to places on the paper, and the ticks between.
 
+use super::text_width;
 use crate::output::figure;
 
 /// How an axis spreads its figures.
@@ -102,6 +103,25 @@ impl Scale {
             Spread::Tail => -figure.max(f64::MIN_POSITIVE).ln() / self.high.ln(),
         };
         self.start + share.clamp(0.0, 1.0) * (self.end - self.start)
+    }
+
+    /// Ticks of a horizontal axis, at least `apart` from each other, and so few that no label runs into the next.
+    pub fn labels(&self, apart: f64) -> Vec<(f64, String)> {
+        const GAP: f64 = 6.0;
+        let mut apart = apart;
+        loop {
+            let ticks = self.ticks(apart);
+            let ends = |(value, label): &(f64, String)| {
+                let (at, half) = (self.place(*value), text_width(label) / 2.0);
+                (at - half, at + half)
+            };
+            let mut pairs = ticks.windows(2);
+            let fit = pairs.all(|pair| ends(&pair[0]).1 + GAP <= ends(&pair[1]).0);
+            if fit || apart >= (self.end - self.start).abs() {
+                return ticks;
+            }
+            apart *= 1.25;
+        }
     }
 
     /// Ticks with their labels, at least `apart` from each other.
@@ -262,6 +282,20 @@ mod tests {
             labels(Spread::Sizes, 4096.0, 4194304.0, 60.0),
             ["4K", "16K", "64K", "256K", "1M", "4M"]
         );
+    }
+
+    #[test]
+    fn labels_of_long_numbers_do_not_run_into_each_other() {
+        for high in [23.0, 1.4e6, 1.4e9] {
+            let scale = Scale::over(Spread::Linear, [0.0, high].into_iter(), (54.0, 500.0));
+            let labels = scale.labels(34.0);
+            assert!(labels.len() > 2, "{labels:?}");
+            for pair in labels.windows(2) {
+                let half = |n: usize| text_width(&pair[n].1) / 2.0;
+                let room = scale.place(pair[1].0) - scale.place(pair[0].0);
+                assert!(half(0) + half(1) < room, "{labels:?}");
+            }
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ impl Chart for ScatterChart {
                 path class="grid" d={ "M" (LEFT) " " (px(at)) "H" (px(right)) } {}
                 text class="tick" x=(px(LEFT - 6.0)) y=(px(at + 4.0)) text-anchor="end" { (label) }
             }
-            @for (value, label) in x.ticks(38.0) {
+            @for (value, label) in x.labels(38.0) {
                 @let at = x.place(value);
                 path class="grid" d={ "M" (px(at)) " " (px(bottom)) "V" (px(top)) } {}
                 text class="tick" x=(px(at)) y=(px(bottom + 17.0)) text-anchor="middle" { (label) }

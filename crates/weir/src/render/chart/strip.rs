@@ -94,7 +94,7 @@ impl Chart for StripChart {
             (legend)
             text class="title" x="2" y=(px(top - 4.0)) { (self.y_title) }
             @for part in &drawn { (part) }
-            @for (value, label) in x.ticks(38.0) {
+            @for (value, label) in x.labels(38.0) {
                 @let at = x.place(value);
                 path class="axis" d={ "M" (px(at)) " " (px(y)) "v4" } {}
                 text class="tick" x=(px(at)) y=(px(y + 17.0)) text-anchor="middle" { (label) }
