@@ -233,7 +233,7 @@ fn options_that_a_file_of_counters_has_no_use_for_are_refused() {
     assert!(idle.contains("250 clk of a lone"), "{idle}");
     let whole = place.run(explain).expect(0).out();
     assert!(
-        whole.starts_with("local.csv: waits most for DRAM: 30.0 % of its cycles; whether"),
+        whole.starts_with("local.csv: loses most to DRAM: 30.0 % of its cycles; whether"),
         "{whole}"
     );
     let predict = format!("predict --counters local.csv --cpu spr --model {model}");

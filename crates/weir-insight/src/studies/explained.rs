@@ -6,7 +6,7 @@ use weir_lab::study::lists;
 use weir_lab::view::{Medium, Only, Part, View, col};
 use weir_lab::{About, Outcome, Verdict};
 use weir_model::frame::Frame;
-use weir_model::insight::{Components, WAITS_FOR};
+use weir_model::insight::Components;
 use weir_model::latency::LatencySummary;
 use weir_model::number::{figure, slower};
 use weir_model::units::Nanos;
@@ -283,7 +283,7 @@ fn parts(causes: &Components) -> [Option<f64>; 6] {
 
 /// The cause that most cycles are lost to, and their share in percent, if any are known to be lost.
 fn most_lost(causes: &Components) -> Option<(&'static str, f64)> {
-    let known = WAITS_FOR.into_iter().zip(parts(causes));
+    let known = CAUSES.iter().map(|cause| cause.name).zip(parts(causes));
     let lost = known.filter_map(|(cause, pct)| Some((cause, pct.filter(|pct| *pct > 0.0)?)));
     lost.reduce(|most, next| if next.1 > most.1 { next } else { most })
 }
@@ -340,7 +340,7 @@ impl Outcome for Explained {
                 Some(bound) => format!("waits for {bound}: {}", run.evidence),
                 None => match most_lost(&run.lost) {
                     Some((cause, pct)) => format!(
-                        "waits most for {cause}: {} % of its cycles; whether for latency or for bandwidth is not known: {}",
+                        "loses most to {cause}: {} % of its cycles; whether it waits for latency or for bandwidth is not known: {}",
                         figure(pct),
                         run.evidence
                     ),

@@ -51,10 +51,9 @@ pub(super) fn read(file: &str, content: &str) -> Result<Lines, CounterFileError>
     let numbers = || lines.lines.iter().map(|line| line.number);
     let (first, last) = (numbers().min(), numbers().max());
     let is_within = |n: &&u32| Some(**n) > first && Some(**n) < last;
-    if let Some(&n) = lines.edges.iter().find(is_within) {
+    if let Some(&n) = lines.starts.iter().find(is_within) {
         let text = content.lines().nth(n as usize - 1).unwrap_or_default();
-        let message =
-            "a run begins or ends here between counters: the file holds more than one run";
+        let message = "a run begins here after another: the file holds more than one run";
         return Err(CounterFileError::line(file, n, text, message));
     }
     Ok(lines)
@@ -65,7 +64,7 @@ fn header(lines: &mut Lines, n: u32, line: &str) -> bool {
     let line = line.trim();
     if let Some(comment) = line.strip_prefix('#') {
         if comment.trim_start().starts_with("started on ") {
-            lines.edges.push(n);
+            lines.starts.push(n);
         }
         let mut words = comment.split_ascii_whitespace();
         if (words.next(), words.next()) == (Some("weir"), Some("cpu")) {
@@ -78,7 +77,6 @@ fn header(lines: &mut Lines, n: u32, line: &str) -> bool {
     {
         let seconds = elapsed.split_ascii_whitespace().next();
         lines.elapsed = seconds.and_then(number::decimal).map(|s| s * 1e9);
-        lines.edges.push(n);
         return true;
     }
     if line.contains("NMI watchdog") || line.contains("nmi_watchdog") {
@@ -86,7 +84,7 @@ fn header(lines: &mut Lines, n: u32, line: &str) -> bool {
         return true;
     }
     if line.starts_with("Performance counter stats for") {
-        lines.edges.push(n);
+        lines.starts.push(n);
         return true;
     }
     line.is_empty() || line.ends_with("seconds user") || line.ends_with("seconds sys")

@@ -268,7 +268,7 @@ fn two_runs_in_one_file_are_not_added_up() {
             [heading, "5,,page-faults,1,100.00,,\n", heading, run].concat(),
             4,
         ),
-        ([text, text].concat(), 6),
+        ([text, text].concat(), 9),
         ([run, run].concat(), 3),
         ([run, run, run].concat(), 3),
     ] {
