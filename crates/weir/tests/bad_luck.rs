@@ -398,10 +398,9 @@ fn runs_of_any_study_that_was_stopped_are_read() {
         db.execute("DELETE FROM results WHERE address IS NULL", [])
             .unwrap();
         let shown = place.run("runs show 1").expect(0).out();
-        let words = if points > 0 {
-            "stopped: "
-        } else {
-            "weir runs resume 1"
+        let words = match verb {
+            "place share" => "stopped: ",
+            _ => "weir runs resume 1",
         };
         assert!(shown.contains(words) && shown.contains(verb), "{shown}");
         let json = place.run("runs show 1 --format json").expect(0).json();

@@ -204,7 +204,21 @@ fn text(run: &StoredRun) -> Result<String> {
         return Ok(wrap(&text, "", "  "));
     }
     Ok(match studies::reader(run) {
-        Some(reader) => (reader.shown)(run)?.text(),
+        Some(reader) => {
+            let shown = (reader.shown)(run)?;
+            match points.filter(|_| partial && shown.views.is_empty()) {
+                // Points of a study that has tables of its answer alone.
+                Some(points) => wrap(
+                    &format!(
+                        "stopped before it had an answer; `weir runs resume {id}` goes on, and --format csv shows {}",
+                        count(points.len() as u64, "figure")
+                    ),
+                    "",
+                    "  ",
+                ),
+                None => shown.text(),
+            }
+        }
         None => wrap(
             &format!(
                 "a document of kind {}; see it with --format json",
