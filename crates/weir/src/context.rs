@@ -141,6 +141,15 @@ impl Context {
         }
     }
 
+    /// Whether this option was typed: `--tier`. The words of a command after `--` are its own.
+    pub fn was_typed(&self, option: &str) -> bool {
+        let mut own = self.typed.iter().take_while(|word| *word != "--");
+        own.any(|word| {
+            let value = word.strip_prefix(option);
+            value.is_some_and(|value| value.is_empty() || value.starts_with('='))
+        })
+    }
+
     /// A context of usual arguments.
     #[cfg(test)]
     pub fn for_tests() -> Self {

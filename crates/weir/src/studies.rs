@@ -176,6 +176,8 @@ pub struct Reader {
     pub shown: fn(&StoredRun) -> Result<Shown>,
     /// Its document.
     pub json: fn(&StoredRun) -> Result<Value>,
+    /// Whether the outcome has lists of its own, and none of the points that it is made from.
+    is_whole: fn() -> bool,
 }
 
 impl Reader {
@@ -191,6 +193,7 @@ impl Reader {
                         .into()
                 })
             },
+            is_whole: || driver::main_list::<O>().is_some(),
         }
     }
 }
@@ -200,10 +203,15 @@ pub fn verbs() -> impl Iterator<Item = &'static str> {
     STORED.iter().map(|reader| reader.verb)
 }
 
-/// How a stored run is read, where it has an outcome.
+/// How a stored run is read, where it has an outcome. Of a study that was stopped before it had one, or failed, the
+/// store has the points that it measured, and those are read.
 pub fn reader(run: &StoredRun) -> Option<&'static Reader> {
     let holds = |reader: &&Reader| run.summary.verb == reader.verb || run.schema() == reader.schema;
-    STORED.iter().find(holds)
+    let found = STORED.iter().find(holds)?;
+    match run.document.get(driver::POINTS).is_some() && (found.is_whole)() {
+        true => STORED.iter().find(|reader| reader.verb == Planned::VERB),
+        false => Some(found),
+    }
 }
 
 /// Whether runs of this verb have an outcome other than points.

@@ -353,3 +353,69 @@ fn advice_that_was_stopped_is_finished_from_the_answers_that_were_kept() {
         [&whole["advice"], &serde_json::json!(false)]
     );
 }
+
+#[test]
+fn runs_of_any_study_that_was_stopped_are_read() {
+    // Of the last, nothing is kept as a point.
+    for (arguments, verb, points) in [
+        (
+            "place disaggregated --on emr2s+cxl-a",
+            "place disaggregated",
+            33,
+        ),
+        (
+            "place share --on emr2s+cxl-a --operations 200",
+            "place share",
+            1,
+        ),
+        ("place levels --on emr2s+cxl-a", "place levels", 0),
+    ] {
+        let place = Place::new();
+        place.run(arguments).expect(0);
+        // What the store holds of a run that was stopped before its study had an answer: the head, and points.
+        let db = rusqlite::Connection::open(place.store()).unwrap();
+        let whole: String =
+            (db.query_row("SELECT document FROM runs", [], |row| row.get(0))).unwrap();
+        let mut head: serde_json::Value = serde_json::from_str(&whole).unwrap();
+        head.as_object_mut().unwrap().retain(|name, _| {
+            [
+                "schema",
+                "weir",
+                "machine",
+                "topology",
+                "capabilities",
+                "processor",
+                "seed",
+                "warnings",
+            ]
+            .contains(&name.as_str())
+        });
+        db.execute(
+            "UPDATE runs SET state = 'partial', list_key = 'points', document = ?1",
+            [head.to_string()],
+        )
+        .unwrap();
+        db.execute("DELETE FROM results WHERE address IS NULL", [])
+            .unwrap();
+        let shown = place.run("runs show 1").expect(0).out();
+        let words = match verb {
+            "place share" => "stopped: ",
+            _ => "weir runs resume 1",
+        };
+        assert!(shown.contains(words) && shown.contains(verb), "{shown}");
+        let json = place.run("runs show 1 --format json").expect(0).json();
+        let found = json["points"].as_array().map_or(0, Vec::len);
+        assert!(found >= points && (found > 0) == (points > 0), "{json}");
+        place.run("report 1 -o page.html").expect(0);
+        place.run("runs export 1 --as csv").expect(0);
+        // The reason why it cannot go on is what is said.
+        db.execute("UPDATE runs SET digest = 'another'", [])
+            .unwrap();
+        let refused = place.run("runs resume 1").expect(2);
+        assert!(
+            refused.err().contains("digest another"),
+            "{}",
+            refused.err()
+        );
+    }
+}

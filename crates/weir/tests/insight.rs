@@ -189,10 +189,63 @@ fn values_that_are_none_are_named() {
     place.file("zero.csv", with("CPU_CLK_UNHALTED.THREAD", "0", "100.00"));
     for verb in ["explain", "predict"] {
         let mut words = vec![verb, "--counters", "zero.csv", "--cpu", "spr"];
+        let mut code = 2;
         if verb == "predict" {
             words.extend(["--model", &model]);
+            code = 3;
         }
-        place.run(&words).refuses(3, &["`cycles`", "zero"]);
+        place
+            .run(&words)
+            .refuses(code, &["zero.csv: ", "`cycles`", "zero"]);
+    }
+    place.file("good.csv", local());
+    place
+        .run("explain --counters good.csv --against zero.csv --cpu spr")
+        .refuses(2, &["zero.csv: ", "`cycles`"]);
+    place.file("half.csv", "10.5,,CPU_CLK_UNHALTED.THREAD,1,100.00,,\n");
+    place
+        .run("explain --counters half.csv --cpu spr")
+        .refuses(2, &["half.csv: ", "line 1: it is no whole number"]);
+}
+
+#[test]
+fn options_that_a_file_of_counters_has_no_use_for_are_refused() {
+    let place = Place::new();
+    let model = model(&place);
+    place.file("local.csv", local());
+    let explain = "explain --counters local.csv --cpu spr";
+    for (more, words) in [
+        ("--idle 111", ["local.csv: ", "`task-clock`"]),
+        ("--idle 111,250", ["2 latencies", "1 file"]),
+        ("--on emr2s", ["leave --on out", "--cpu"]),
+    ] {
+        place
+            .run(format!("{explain} {more}").as_str())
+            .refuses(2, &words);
+    }
+    // 2.5 cycles of a nanosecond: reads take 250 clk, as one that is alone.
+    place.file(
+        "clock.csv",
+        format!("{}4000.00,msec,task-clock,1,100.00,,\n", local()),
+    );
+    let idle = "explain --counters clock.csv --cpu spr --idle 100";
+    let idle = place.run(idle).expect(0).out();
+    assert!(idle.contains("250 clk of a lone"), "{idle}");
+    let whole = place.run(explain).expect(0).out();
+    assert!(
+        whole.starts_with("local.csv: loses most to DRAM: 30.0 % of its cycles; whether"),
+        "{whole}"
+    );
+    let predict = format!("predict --counters local.csv --cpu spr --model {model}");
+    for (more, words) in [
+        ("--verify", ["--verify", "--counters"]),
+        ("--on skx2s", ["of emr2s+cxl-a", "not of skx2s"]),
+        ("--tier cxl9", ["dram to cxl0", "--tier"]),
+        ("--from cxl0 --tier dram", ["dram to cxl0", "--from"]),
+    ] {
+        place
+            .run(format!("{predict} {more}").as_str())
+            .refuses(2, &words);
     }
 }
 

@@ -271,8 +271,13 @@ fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
         names.contains(&"stack") && names.contains(&"anon"),
         "{names:?}"
     );
-    let gone = "place objects --pid 4194303";
-    place.run(gone).refuses(3, &["is not known"]);
+    for gone in [
+        "place objects --pid 4194303",
+        "place apply --pid 4194303 stack=dram",
+        "place advise --pid 4194303 --for 1s",
+    ] {
+        place.run(gone).refuses(2, &["no process 4194303"]);
+    }
     place
         .run(format!("place apply --pid {own} stack=cxl7"))
         .refuses(3, &["cxl7"]);

@@ -281,6 +281,13 @@ fn parts(causes: &Components) -> [Option<f64>; 6] {
     [store, l1, l2, l3, dram, other]
 }
 
+/// The cause that most cycles are lost to, and their share in percent, if any are known to be lost.
+fn most_lost(causes: &Components) -> Option<(&'static str, f64)> {
+    let known = CAUSES.iter().map(|cause| cause.name).zip(parts(causes));
+    let lost = known.filter_map(|(cause, pct)| Some((cause, pct.filter(|pct| *pct > 0.0)?)));
+    lost.reduce(|most, next| if next.1 > most.1 { next } else { most })
+}
+
 impl Outcome for Explained {
     const SCHEMA: &'static str = "weir/explain/1";
     const TITLE: &'static str = "Slowdown by cause";
@@ -331,7 +338,14 @@ impl Outcome for Explained {
         {
             let text = match run.bound {
                 Some(bound) => format!("waits for {bound}: {}", run.evidence),
-                None => format!("what it waits for is not known: {}", run.evidence),
+                None => match most_lost(&run.lost) {
+                    Some((cause, pct)) => format!(
+                        "loses most to {cause}: {} % of its cycles; whether it waits for latency or for bandwidth is not known: {}",
+                        figure(pct),
+                        run.evidence
+                    ),
+                    None => format!("what it waits for is not known: {}", run.evidence),
+                },
             };
             all.push(note(name, text));
         }

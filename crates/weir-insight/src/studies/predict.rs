@@ -34,7 +34,7 @@ pub struct Predict {
     #[arg(long, value_name = "N")]
     pub population: Option<NonZeroUsize>,
     /// Measure on the tier too.
-    #[arg(long, requires = "workload")]
+    #[arg(long, requires = "workload", conflicts_with_all = ["command", "counters", "evaluate"])]
     pub verify: bool,
     /// Threads of the workload in place of those that it says.
     #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "evaluate", "population"],

@@ -8,7 +8,7 @@ use super::sum::{Counted, by_time, total_of};
 use super::{CounterFileError, CounterInterval, CountersDocument, ReadOptions};
 use crate::counters::CounterSet;
 use crate::diagnostic::quote;
-use crate::events::{Amounts, EventLibrary, EventTable, Meaning, Spelled};
+use crate::events::{Amounts, Event, EventLibrary, EventTable, Meaning, Spelled};
 use crate::units::Nanos;
 
 /// Weir's own document, which states its processor itself.
@@ -67,10 +67,10 @@ pub(super) fn document(
         );
     }
     if let Some(first) = lines.others.first() {
-        let count = lines.others.len();
-        notes.push(format!(
-            "{count} lines are no counters, the first of them line {first}"
-        ));
+        notes.push(match lines.others.len() {
+            1 => format!("line {first} is no counter"),
+            count => format!("{count} lines are no counters, the first of them line {first}"),
+        });
     }
     // Without events of one processor only, cycles and instructions mean the same on all.
     let meant = table.or(library.tables().first());
@@ -80,6 +80,16 @@ pub(super) fn document(
             "no table of events is there to read it by",
         ));
     };
+    if let Some(line) = counted_again(&spelled, meant) {
+        let message =
+            "all that was counted is counted again from here on: the file holds more than one run";
+        return Err(CounterFileError::line(
+            file,
+            line.number,
+            &line.event,
+            message,
+        ));
+    }
     let by_time = by_time(&spelled, meant);
     let amounts: Vec<(Option<u64>, Amounts)> = by_time
         .iter()
@@ -122,6 +132,21 @@ pub(super) fn document(
         events: whole.into_values().map(Counted::event).collect(),
         notes,
     })
+}
+
+/// The first line of a second run that was appended without its heading: all lines of the first come again.
+fn counted_again<'l>(lines: &[(&'l Line, Spelled)], table: &EventTable) -> Option<&'l Line> {
+    let key = |line: &'l Line| (&line.event, &line.place, line.end);
+    let (first, _) = lines.first()?;
+    let length = 1 + (lines.iter().skip(1)).position(|(line, _)| key(line) == key(first))?;
+    // One event comes again where it is of two groups, and those of a unit for each unit.
+    let is_of_cores = |spelled: &Spelled| {
+        spelled.software().is_some() || spelled.find(table).is_some_and(Event::is_core)
+    };
+    let again = lines.len() >= 2 * length
+        && (lines.iter().zip(&lines[length..])).all(|((a, _), (b, _))| key(a) == key(b));
+    let is_run = length > 1 && lines.iter().any(|(_, spelled)| is_of_cores(spelled));
+    (is_run && again).then(|| lines[length].0)
 }
 
 /// The hardware's counters and the kernel's.

@@ -11,7 +11,7 @@ pub(super) fn read(file: &str, content: &str) -> Result<Lines, CounterFileError>
     let mut lines = Lines::default();
     let rest: Vec<(u32, &str)> = (1..)
         .zip(content.lines())
-        .filter(|(_, line)| !header(&mut lines, line))
+        .filter(|(n, line)| !header(&mut lines, *n, line))
         .collect();
     if rest
         .iter()
@@ -48,13 +48,24 @@ pub(super) fn read(file: &str, content: &str) -> Result<Lines, CounterFileError>
             "no line has a counter of `perf stat` (text, `-x,` or `-j`), and it is no document of Weir's",
         ));
     }
+    let numbers = || lines.lines.iter().map(|line| line.number);
+    let (first, last) = (numbers().min(), numbers().max());
+    let is_within = |n: &&u32| Some(**n) > first && Some(**n) < last;
+    if let Some(&n) = lines.starts.iter().find(is_within) {
+        let text = content.lines().nth(n as usize - 1).unwrap_or_default();
+        let message = "a run begins here after another: the file holds more than one run";
+        return Err(CounterFileError::line(file, n, text, message));
+    }
     Ok(lines)
 }
 
 /// Takes a line which is not a counter but has information; returns whether it was one.
-fn header(lines: &mut Lines, line: &str) -> bool {
+fn header(lines: &mut Lines, n: u32, line: &str) -> bool {
     let line = line.trim();
     if let Some(comment) = line.strip_prefix('#') {
+        if comment.trim_start().starts_with("started on ") {
+            lines.starts.push(n);
+        }
         let mut words = comment.split_ascii_whitespace();
         if (words.next(), words.next()) == (Some("weir"), Some("cpu")) {
             lines.cpu = words.next().map(str::to_owned);
@@ -72,8 +83,9 @@ fn header(lines: &mut Lines, line: &str) -> bool {
         lines.watchdog = true;
         return true;
     }
-    line.is_empty()
-        || line.starts_with("Performance counter stats for")
-        || line.ends_with("seconds user")
-        || line.ends_with("seconds sys")
+    if line.starts_with("Performance counter stats for") {
+        lines.starts.push(n);
+        return true;
+    }
+    line.is_empty() || line.ends_with("seconds user") || line.ends_with("seconds sys")
 }

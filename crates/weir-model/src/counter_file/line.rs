@@ -41,6 +41,8 @@ pub(super) struct Lines {
     pub elapsed: Option<f64>,
     /// `perf` blames the watchdog.
     pub watchdog: bool,
+    /// Lines that say that a run begins.
+    pub starts: Vec<u32>,
     /// Lines without counters.
     pub others: Vec<u32>,
 }

@@ -142,6 +142,9 @@ fn value(line: &Line) -> Result<u64, Unavailable> {
         Value::Idle => format!("line {n}: nothing ran that it could count"),
         Value::NotCounted => format!("line {n}: it was never on a hardware counter"),
         Value::NotSupported => format!("line {n}: the machine that counted does not support it"),
+        Value::Quantity(unit) if unit.is_empty() => {
+            format!("line {n}: it is no whole number, as a count is")
+        }
         Value::Quantity(unit) => format!(
             "line {n}: it is a quantity in `{}`, not a count",
             quote(unit)

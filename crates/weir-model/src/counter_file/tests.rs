@@ -257,6 +257,34 @@ fn two_runs_in_one_file_are_not_added_up() {
             .to_string()
             .contains("f:2: time goes back")
     );
+    // Appended without intervals: with the heading that `perf` writes, as text, or with what both count alone.
+    let run = "100,,cycles,1,100.00,,\n50,,instructions,1,100.00,,\n";
+    let heading = "# started on Sat Nov 28 12:12:20 2026\n\n";
+    let text =
+        "\n Performance counter stats for './job':\n\n 100 cycles\n\n 4.0 seconds time elapsed\n\n";
+    for (twice, line) in [
+        ([heading, run, heading, run].concat(), 5),
+        (
+            [heading, "5,,page-faults,1,100.00,,\n", heading, run].concat(),
+            4,
+        ),
+        ([text, text].concat(), 9),
+        ([run, run].concat(), 3),
+        ([run, run, run].concat(), 3),
+    ] {
+        let error = with(&twice, None).unwrap_err().to_string();
+        assert!(
+            error.starts_with(&format!("f:{line}: ")) && error.contains("more than one run"),
+            "{error}"
+        );
+    }
+    // Alone each is read, and so is an event that each unit has.
+    for once in [[heading, run].concat(), text.to_owned()] {
+        assert_eq!(ok(&once).total.get(Cycles), Ok(100));
+    }
+    let units =
+        "5,,UNC_CHA_CLOCKTICKS,1,100.00,,\n7,,UNC_CHA_TOR_INSERTS.IA,1,100.00,,\n".repeat(2);
+    with(&units, Some("spr")).unwrap();
 }
 
 #[test]

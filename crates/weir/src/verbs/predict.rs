@@ -121,7 +121,7 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 /// The study with its workload and the model that is calibrated for its tiers.
 fn on_model(args: &Args, context: &Context, chosen: &Chosen) -> Result<Predict> {
     let mut study = args.study.clone();
-    let model = model_for(args, context, Some(chosen))?;
+    let model = model_for(args, context, chosen)?;
     study.calibrated = Some(Box::new(model));
     if let Some(name) = &study.workload {
         study.described = Some(find_for(name, study.threads)?);
@@ -130,21 +130,37 @@ fn on_model(args: &Args, context: &Context, chosen: &Chosen) -> Result<Predict> 
 }
 
 /// The model that was named, or that is calibrated for the machine and the tiers.
-fn model_for(args: &Args, context: &Context, chosen: Option<&Chosen>) -> Result<SlowdownModel> {
+fn model_for(args: &Args, context: &Context, chosen: &Chosen) -> Result<SlowdownModel> {
     let Predict { from, tier: to, .. } = &args.study;
-    let model = match (&args.model, chosen) {
-        (Some(path), _) => read_model(context, Some(path), path, from, to)?,
-        (None, Some(chosen)) => {
+    let model = match &args.model {
+        Some(path) => named_model(args, context, path)?,
+        None => {
             let tiers = insight::tiers(&chosen.topology, from, to)?;
             let path = model_path(context, &chosen.identity, &tiers)?;
             read_model(context, None, &path, from, to)?
         }
-        (None, None) => return Err(Failure::request("name a model with --model")),
     };
-    if let Some(chosen) = chosen {
-        file::check(&model, &chosen.identity, from, to)?;
-    }
+    file::check(&model, &chosen.identity, from, to)?;
     Ok(model)
+}
+
+/// The model in a file, which is of the tiers that were named, if any were.
+fn named_model(args: &Args, context: &Context, path: &Path) -> Result<SlowdownModel> {
+    let Predict { from, tier: to, .. } = &args.study;
+    let model = read_model(context, Some(path), path, from, to)?;
+    let others = [("--from", from != &model.from), ("--tier", to != &model.to)];
+    match others
+        .iter()
+        .find(|(option, differs)| *differs && context.was_typed(option))
+    {
+        Some((option, _)) => Err(Failure::request(format!(
+            "{} is of {} to {}; leave {option} out, or name a model of the tiers that are asked about",
+            path.display(),
+            model.from,
+            model.to
+        ))),
+        None => Ok(model),
+    }
 }
 
 /// Writes what ran on both tiers as a file to evaluate.
@@ -169,12 +185,20 @@ fn export(args: &Args, study: &Predict) -> Result<()> {
 /// Predicts from counters in files.
 fn of_files(args: &Args, context: &Context) -> Result<()> {
     let keeping = Keeping::begin(context, VERB)?;
-    let chosen = args
-        .model
-        .is_none()
-        .then(|| machine::choose(&context.global.on));
-    let chosen = chosen.transpose()?;
-    let model = model_for(args, context, chosen.as_ref())?;
+    let on = &context.global.on;
+    let named = (args.model.as_deref()).map(|path| named_model(args, context, path));
+    let (model, chosen) = match named.transpose()? {
+        Some(model) if machine::is_host(on) => (model, None),
+        Some(model) => {
+            let chosen = machine::choose(on)?;
+            file::check(&model, &chosen.identity, &model.from, &model.to)?;
+            (model, Some(chosen))
+        }
+        None => {
+            let chosen = machine::choose(on)?;
+            (model_for(args, context, &chosen)?, Some(chosen))
+        }
+    };
     let predictions = match &args.evaluate {
         Some(file) => of_evaluation(&model, file)?,
         None => of_counters(context, &model, &args.counters, args.cpu.as_deref())?,
@@ -194,7 +218,7 @@ fn of_command(args: &Args, context: &Context) -> Result<()> {
     // A model from elsewhere needs no second tier here: that is what predictions are for.
     let (host, model) = match &args.model {
         Some(path) => {
-            let model = read_model(context, Some(path), path, from, to)?;
+            let model = named_model(args, context, path)?;
             (nodes::here(context)?, model)
         }
         None => {
@@ -256,12 +280,7 @@ fn of_counters(
             say(&format!("weir: {}: {note}", path.display()));
         }
         let named = |error: InsightError| -> Failure {
-            let failure = Failure::from(error);
-            if paths.len() > 1 {
-                failure.of(&path.display().to_string())
-            } else {
-                failure
-            }
+            Failure::from(error).of(&path.display().to_string())
         };
         forecast(model, &counted.of, &counted.total).map_err(named)
     };

@@ -6,6 +6,7 @@ mod options;
 
 use std::path::Path;
 
+use weir_insight::InsightError;
 use weir_insight::documents::Explained;
 use weir_insight::explain::CountedRun;
 use weir_insight::studies::explain::Explain;
@@ -23,6 +24,7 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
+use crate::output::count;
 use crate::shown::show_in;
 use crate::store::RunId;
 
@@ -98,9 +100,24 @@ fn described(args: &Args, chosen: &Chosen) -> Result<Explain> {
 }
 
 fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Explained>> {
-    let mut files = vec![counters(context, file, args.cpu.as_deref())?];
-    if let Some(other) = &args.against {
-        files.push(counters(context, other, args.cpu.as_deref())?);
+    if !machine::is_host(&context.global.on) {
+        return Err(Failure::request(
+            "a file of counters is of the machine that it was counted on; leave --on out, or name the processor with --cpu",
+        ));
+    }
+    let paths: Vec<&Path> = std::iter::once(file)
+        .chain(args.against.as_deref())
+        .collect();
+    if args.idle.len() > paths.len() {
+        return Err(Failure::request(format!(
+            "--idle has {} latencies, and {} of counters are named: it takes one of each file's memory",
+            args.idle.len(),
+            count(paths.len() as u64, "file")
+        )));
+    }
+    let mut files = Vec::new();
+    for path in &paths {
+        files.push(counters(context, path, args.cpu.as_deref())?);
     }
     let cpu = files.iter().find_map(|f| f.cpu.clone());
     let processor = cpu.unwrap_or_else(|| "a processor that is not known".into());
@@ -113,13 +130,39 @@ fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Ex
         let warning = format!("the prefetch counters of {processor} are not known");
         head.warnings.push(warning);
     }
-    let seen: Vec<CountedRun> = (files.iter().enumerate())
-        .map(|(index, file)| CountedRun {
-            unloaded: (args.idle.get(index)).and_then(|&ns| host::unloaded(file, Nanos(ns))),
+    let mut seen = Vec::new();
+    for (index, (file, path)) in files.iter().zip(&paths).enumerate() {
+        let name = path.display().to_string();
+        let in_cycles = |&ns: &f64| {
+            host::unloaded(file, Nanos(ns)).ok_or_else(|| {
+                Failure::request(
+                    "--idle is in ns, and only `cycles` and `task-clock` together tell how many cycles that is; count \
+                     both, or leave --idle out",
+                )
+                .of(&name)
+            })
+        };
+        let run = CountedRun {
+            unloaded: args.idle.get(index).map(in_cycles).transpose()?,
             // The exit status of a command that ran elsewhere does not fail this request.
             exit_status: None,
             ..CountedRun::of_file(file)
-        })
+        };
+        run.explain().map_err(|why| of_file(why, &name))?;
+        seen.push(run);
+    }
+    let names: Vec<String> = paths
+        .iter()
+        .map(|path| path.display().to_string())
         .collect();
-    host::document(&seen, head)
+    let output = Explained::of(&seen).map_err(|why| of_file(why, &names.join(" and ")))?;
+    Ok(Document {
+        header: head,
+        output,
+    })
+}
+
+/// What is wrong with a file is no lack of this machine.
+fn of_file(why: InsightError, name: &str) -> Failure {
+    Failure::Request(why.into()).of(name)
 }

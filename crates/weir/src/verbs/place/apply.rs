@@ -19,7 +19,7 @@ use weir_model::tiering::MovedPages;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::objects::on_tiers;
+use super::objects::{objects_of, on_tiers};
 use super::undo::{Noted, Undo};
 use super::verify::{Gauge, Verified, Verify};
 use crate::context::Context;
@@ -175,7 +175,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let topology = host.view.topology()?;
     let tiers: Vec<TierName> = args.objects.iter().map(|(_, tier)| tier.clone()).collect();
     all_here(&host, &topology, &tiers)?;
-    let known = objects(&host.root, args.pid)?;
+    let known = objects_of(&host.root, args.pid)?;
     let mut wanted = Vec::new();
     for (name, tier) in &args.objects {
         let found = known.iter().find(|one| one.name == *name);

@@ -6,15 +6,16 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_linux::Root;
 use weir_linux::memory::ProcessObject;
-use weir_linux::memory::objects::objects;
+use weir_linux::memory::objects::{objects, started};
 use weir_model::document::Document;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
 
 use crate::context::Context;
 use crate::driver::header;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::nodes::here;
 use crate::shown::show;
 
@@ -85,6 +86,17 @@ impl Outcome for ProcessMemory {
     }
 }
 
+/// The objects of a process.
+///
+/// # Errors
+/// There is no such process, or this user may not look at its memory.
+pub(super) fn objects_of(root: &Root, process: u32) -> Result<Vec<ProcessObject>> {
+    if started(root, process).is_none() {
+        return Err(Failure::request(format!("there is no process {process}")));
+    }
+    Ok(objects(root, process)?)
+}
+
 /// Shows them.
 ///
 /// # Errors
@@ -92,7 +104,7 @@ impl Outcome for ProcessMemory {
 pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let host = here(context)?;
     let topology = host.view.topology()?;
-    let found = objects(&host.root, args.pid)?;
+    let found = objects_of(&host.root, args.pid)?;
     let output = ProcessMemory {
         process: args.pid,
         objects: found.iter().map(|one| line(one, &topology)).collect(),

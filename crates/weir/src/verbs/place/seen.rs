@@ -8,6 +8,7 @@ use weir_linux::memory::ProcessObject;
 use weir_linux::memory::objects::{objects, started};
 use weir_model::units::{Bytes, Nanos};
 
+use super::objects::objects_of;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 
@@ -57,7 +58,7 @@ impl Eyes {
     /// # Errors
     /// There is no such process, it is not this user's, or nothing sees what it touches.
     pub fn open(root: &Root, process: u32, context: &Context) -> Result<Self> {
-        let found = objects(root, process)?;
+        let found = objects_of(root, process)?;
         let began = started(root, process).filter(|_| !found.is_empty());
         let began = began.ok_or_else(|| {
             Failure::request(format!("process {process} has no memory of its own"))

@@ -14,6 +14,7 @@ use std::path::Path;
 use clap::Subcommand;
 
 use crate::context::{Context, Format};
+use crate::driver::POINTS;
 use crate::failure::Result;
 use crate::output::{alike, count, print, print_text, seconds, to_json, wrap};
 use crate::render::csv;
@@ -104,8 +105,9 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
             let verdict = resume(&stored, context, storage);
-            show(&Store::open(&path)?.load(run)?, context, false)?;
-            verdict
+            let shown = show(&Store::open(&path)?.load(run)?, context, false);
+            verdict?;
+            shown
         }
         What::Show { run } => {
             let run = load(store.as_ref(), &path, run)?;
@@ -196,12 +198,27 @@ fn text(run: &StoredRun) -> Result<String> {
         planned,
         ..
     } = run.summary;
-    if partial && planned == 0 {
+    let points = run.document.get(POINTS).and_then(|list| list.as_array());
+    if partial && (planned == 0 || points.is_some_and(Vec::is_empty)) {
         let text = format!("stopped before it had an answer; `weir runs resume {id}` goes on");
         return Ok(wrap(&text, "", "  "));
     }
     Ok(match studies::reader(run) {
-        Some(reader) => (reader.shown)(run)?.text(),
+        Some(reader) => {
+            let shown = (reader.shown)(run)?;
+            match points.filter(|_| partial && shown.views.is_empty()) {
+                // Points of a study that has tables of its answer alone.
+                Some(points) => wrap(
+                    &format!(
+                        "stopped before it had an answer; `weir runs resume {id}` goes on, and --format csv shows {}",
+                        count(points.len() as u64, "figure")
+                    ),
+                    "",
+                    "  ",
+                ),
+                None => shown.text(),
+            }
+        }
         None => wrap(
             &format!(
                 "a document of kind {}; see it with --format json",
