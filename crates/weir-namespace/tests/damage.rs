@@ -110,7 +110,7 @@ fn a_pool_is_not_made_where_one_is_or_where_it_has_no_room() {
     };
     assert!(make(None, None, false).contains("it is a pool already"));
     assert!(make(Some(1 << 30), None, true).contains("it has 1073741824 bytes, and the medium"));
-    assert!(make(Some(8192), None, true).contains("must be multiples of 4096 above"));
+    assert!(make(Some(8192), None, true).contains("so that it needs "));
     assert!(make(None, Some(5000), true).contains("its unit is 5000"));
     assert_eq!(make(None, Some(16384), true), "");
     assert!(

@@ -172,7 +172,7 @@ fn a_card_of_the_other_socket_under_load_takes_what_was_logged() {
         .chain([18.0, 17.0])
         .chain(PAUSES[12..].iter().copied())
         .collect();
-    holds_at(&pauses, machine, "cxl0", POSTED, 8, (0.1, 0.95));
+    holds_at(&pauses, machine, "cxl0", POSTED, 8, (0.15, 0.95));
 }
 
 #[test]
