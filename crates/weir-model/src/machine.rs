@@ -381,7 +381,7 @@ pub enum MachineError {
         reason: String,
     },
     /// Not enough free memory for the working sets.
-    #[error("tier `{tier}` has {free} free, but {wanted} is wanted; use less memory there")]
+    #[error("tier `{tier}` has {free} free, but {wanted} is wanted; take a smaller working set")]
     NoMemory {
         /// Where.
         tier: TierName,
