@@ -203,7 +203,7 @@ pub fn is_host(on: &str) -> bool {
     HOST_PAGES.iter().any(|(name, _)| *name == on)
 }
 
-/// Refuses a name that begins as those of this machine and is none of them.
+/// Refuses a name that begins with `host@` and is not a name of this machine.
 ///
 /// # Errors
 /// It is such a name.
@@ -213,7 +213,7 @@ pub fn refuse_unknown_host(on: &str) -> Result<()> {
     }
     let names = HOST_PAGES.map(|(name, _)| name).join(", ");
     Err(Failure::request(format!(
-        "{on} is none of the names of this host: {names}"
+        "{on} is not a name of this host; its names are {names}"
     )))
 }
 
