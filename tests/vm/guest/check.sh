@@ -1,9 +1,12 @@
 # The words of a scenario, in the guest.
 
-# A text as JSON.
-quoted() {
-    printf '"%s"' "$(printf '%s' "$1" | tr '\t\r' '  ' | sed 's/[\\"]/\\&/g' | sed ':a;N;$!ba;s/\n/\\n/g')"
+# A text as JSON, in $json. No process is started for it, which takes 20 ms in a guest.
+quote() { # TEXT
+    json=${1//\\/\\\\} json=${json//\"/\\\"} json=${json//$newline/\\n}
+    json=\"${json//[$tab$return]/ }\"
 }
+newline='
+' tab=$(printf '\t') return=$(printf '\r')
 
 report() { # JSON
     echo "$1" > /dev/ttyS1
@@ -58,7 +61,13 @@ check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
     esac
     read -r up _ < /proc/uptime
     $passed && echo "ok      $1 ($up s)" || echo "FAILED  $1: saw '$2', wanted: $3 '$4${5:+ $5}' ($up s)"
-    report "{\"check\":$(quoted "$1"),\"passed\":$passed,\"seen\":$(quoted "$(printf '%s' "$2" | head -c 2000)"),\"wanted\":$(quoted "$3 $4${5:+ $5}")}"
+    local json what seen
+    quote "$1"
+    what=$json
+    quote "${2:0:2000}"
+    seen=$json
+    quote "$3 $4${5:+ $5}"
+    report "{\"check\":$what,\"passed\":$passed,\"seen\":$seen,\"wanted\":$json}"
 }
 
 # --- a Weir that keeps memory, to be looked at from outside ---

@@ -40,7 +40,7 @@ kernel_package() {
 # Fetches and unpacks once; later calls find the cache whole.
 fetch() {
     root=$cache/root
-    [[ -e $cache/complete ]] && return 0
+    [[ -e $cache/complete && -e $root/usr/bin/gojq ]] && return 0
     [[ $(uname -m) == x86_64 ]] || cannot "the guest is an x86-64 machine, and its packages are for one"
     command -v apt-get >/dev/null || cannot "there is no apt-get to fetch QEMU and a kernel with"
     say "fetching QEMU, a kernel and tools into $cache"
@@ -52,7 +52,7 @@ fetch() {
     kernel=$(kernel_package) || cannot "no cloud kernel package is known to apt"
     {
         apt_here apt-get -y -d -t "$suite-backports" install qemu-system-x86 &&
-            apt_here apt-get -y -d install busybox-static jq numactl &&
+            apt_here apt-get -y -d install busybox-static jq gojq numactl &&
             (cd "$cache/apt/archives" && apt_here apt-get download "$kernel")
     } >>"$cache/apt/log" 2>&1 || cannot "the packages cannot be had; see $cache/apt/log"
     mkdir -p "$root"

@@ -20,12 +20,14 @@ base_image() { # FILE
     # Not onto itself.
     local applet
     for applet in $("$root/bin/busybox" --list); do [[ $applet == busybox ]] || ln -s busybox "$to/bin/$applet"; done
-    cp "$root"/usr/bin/{jq,migratepages} "$to/bin/"
-    for library in "$root"/usr/lib/x86_64-linux-gnu/{libjq,libonig,libnuma}.so.?; do cp -L "$library" "$to/lib/"; done
+    cp "$root/usr/bin/migratepages" "$to/bin/"
+    cp -L "$root"/usr/lib/x86_64-linux-gnu/libnuma.so.? "$to/lib/"
+    # It starts eight times faster than jq, which takes 0.65 s in a guest.
+    cp "$root/usr/bin/gojq" "$to/bin/jq"
     local file
     # A static command has none.
-    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$root/usr/bin/jq"; libraries_of "$weir")
-    cp -L "$(ldd "$root/usr/bin/jq" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
+    while read -r file; do cp -nL "$file" "$to/lib/"; done < <(libraries_of "$to/bin/jq"; libraries_of "$root/usr/bin/migratepages"; libraries_of "$weir")
+    cp -L "$(ldd "$root/usr/bin/migratepages" | grep -oE '/[^ ]*/ld-linux-x86-64[^ ]*')" "$to/lib64/"
     cp "$weir" "$to/bin/weir"
     local module
     for module in cxl/cxl_{acpi,pci,mem} dax/{device_dax,dax_cxl,kmem} nvdimm/{libnvdimm,nd_btt,nd_pmem,nd_e820}; do
