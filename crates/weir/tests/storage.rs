@@ -146,7 +146,10 @@ fn neither_ctrl_c_nor_a_kill_nor_an_abort_leaves_a_process_or_a_file() {
         return;
     }
     for how in ["-INT", "-KILL", "-ABRT"] {
-        let mut child = place.start(matrix(folder.path(), "40"));
+        // Memory alone would take half a minute before.
+        let mut request = matrix(folder.path(), "40");
+        request[2] = "ssd0:randread";
+        let mut child = place.start(request);
         let own = child.id();
         wait_until("no fio came", || left_behind(own) > 0);
         signal(&child, how);
