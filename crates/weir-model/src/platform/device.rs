@@ -100,6 +100,8 @@ keys! {
         /// Measured: what reads from the other socket take less time while non-temporal stores from there leave
         /// entries free in the snoop filter of the device's socket. Otherwise an entry is evicted for each.
         remote_evict: defaulted Nanos = "remote_evict", "110 ns", 1 to 10000, when Remote;
+        /// Entries of one part of that filter that non-temporal stores leave free at most.
+        remote_free: defaulted u32 = "remote_free", "4", 1 to 255, when Remote;
     }
 
     /// A rare delay of single reads: what refresh management, retries and scrubbing add.

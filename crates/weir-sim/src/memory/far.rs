@@ -5,9 +5,6 @@
 
 use crate::clock::Ps;
 
-/// Entries of a part that are free at once at most: those of one set. Chosen in view of the log: docs/physics.md.
-const FREE: u8 = 4;
-
 /// What a line that crosses between sockets does to the filter of the device's socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crossing {
@@ -28,6 +25,8 @@ pub struct FarGaps {
     pub write: Ps,
     /// What a read waits for the eviction of an entry.
     pub evict: Ps,
+    /// Entries of a part that are free at once at most.
+    pub free: u32,
 }
 
 impl FarGaps {
@@ -52,7 +51,7 @@ struct Part {
     /// When it has worked on all lines that came.
     next: Ps,
     /// Entries that no line has.
-    free: u8,
+    free: u32,
 }
 
 impl FarLimit {
@@ -89,7 +88,7 @@ impl FarLimit {
             Crossing::Read if part.free == 0 => return begins + self.gaps.evict,
             Crossing::Read => part.free -= 1,
             Crossing::WriteBack => {}
-            Crossing::Posted => part.free = FREE.min(part.free + 1),
+            Crossing::Posted => part.free = self.gaps.free.min(part.free + 1),
         }
         begins
     }
@@ -115,7 +114,7 @@ mod tests {
             write in 100 as Ps..5000,
             evict in 1 as Ps..200_000,
         ) {
-            let mut limit = FarLimit::new(FarGaps { read, write, evict });
+            let mut limit = FarLimit::new(FarGaps { read, write, evict, free: 4 });
             let parts = limit.parts.len() as u64;
             let (mut now, mut last, mut work) = (0, 0, 0);
             for (crossing, line, later) in lines {
@@ -131,7 +130,7 @@ mod tests {
 
         #[test]
         fn a_read_that_finds_a_free_entry_has_that_of_a_posted_store(lines in crossings()) {
-            let gaps = FarGaps { read: 100, write: 100, evict: 2000 };
+            let gaps = FarGaps { read: 100, write: 100, evict: 2000, free: 4 };
             let (mut limit, mut free) = (FarLimit::new(gaps), 0);
             for (crossing, line, _) in lines {
                 // So late that no part has work left.
@@ -155,6 +154,7 @@ mod tests {
             read: 30,
             write: 20,
             evict: 1,
+            free: 4,
         });
         let passed: Vec<Ps> = (0..3).map(|n| limit.pass(Crossing::Read, n, 0)).collect();
         assert_eq!(passed, [1, 31, 61]);

@@ -211,6 +211,7 @@ impl Path {
                 read: ps(line),
                 write: ps(line * (1.0 / *d.measured.remote_writes)),
                 evict: ps(evict),
+                free: *d.measured.remote_free,
             };
             idle.value = d.measured.idle_from_other_socket();
         }
