@@ -142,9 +142,9 @@ impl Demotion {
         self.groups.is_empty()
     }
 
-    /// Asks the kernel for a window's part of each rate, if the window before was without pressure, and as long as
-    /// demotion is on. Returns how much was asked for, and what went wrong.
-    pub fn ask(&mut self, root: &Root, window: Nanos) -> (Bytes, Vec<Unavailable>) {
+    /// Asks the kernel for each rate's part of the time `ahead`, if the time that `passed` since the last call was
+    /// without pressure, and as long as demotion is on. Returns how much was asked for, and what went wrong.
+    pub fn ask(&mut self, root: &Root, passed: Nanos, ahead: Nanos) -> (Bytes, Vec<Unavailable>) {
         let (mut asked, mut wrong) = (0, Vec::new());
         if !self.is_empty() && in_force(root).demotion != Some(true) {
             let why = "demotion is off now, so that nothing is demoted: it would go to swap";
@@ -157,10 +157,10 @@ impl Demotion {
                 .map(|(now, before)| now.get() - before.get());
             *waited = now;
             // A group of which nothing is known is not pressed.
-            if since.is_none_or(|since| 100.0 * since / window.get() > self.most) {
+            if since.is_none_or(|since| 100.0 * since / passed.get() > self.most) {
                 continue;
             }
-            let bytes = Bytes((rate.get() * window.get()) as u64);
+            let bytes = Bytes((rate.get() * ahead.get()) as u64);
             asked += bytes.get();
             wrong.extend(group.demote(root, bytes).err());
         }
@@ -232,10 +232,10 @@ mod tests {
         std::fs::create_dir_all(&off).unwrap();
         for (on, asked, why) in [
             ("false\n", 0, "demotion is off"),
-            ("true\n", 4096, "memory.reclaim"),
+            ("true\n", 1024, "memory.reclaim"),
         ] {
             std::fs::write(off.join("demotion_enabled"), on).unwrap();
-            let (bytes, wrong) = demotion.ask(&root, Nanos(4096.0));
+            let (bytes, wrong) = demotion.ask(&root, Nanos(4096.0), Nanos(1024.0));
             assert_eq!(bytes, Bytes(asked));
             assert!(wrong[0].reason.contains(why), "{wrong:?}");
         }

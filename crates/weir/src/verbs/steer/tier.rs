@@ -158,7 +158,7 @@ impl Demoter {
             let mut said = Vec::new();
             while !ends.load(Ordering::Relaxed) {
                 let due = Instant::now() + Duration::from_nanos(EVERY.get() as u64);
-                let (bytes, wrong) = demotion.ask(&root, EVERY);
+                let (bytes, wrong) = demotion.ask(&root, EVERY, EVERY);
                 sum.fetch_add(bytes.get(), Ordering::Relaxed);
                 for why in wrong {
                     if !said.contains(&why) {

@@ -88,9 +88,12 @@ pub(super) fn watch(
     let is_over = |movings: &[Moving]| *ends && movings.iter().all(Moving::is_over);
     let is_due = |at: Instant, end: Option<Instant>| end.is_some_and(|end| at >= end);
     while !context.stop.requested() && !is_due(last.at, end) && !is_over(movings) {
-        let (asked, wrong) = demotion.ask(root, args.window);
-        (wrong.iter()).for_each(|why| say(&format!("weir: warning: {why}")));
         let due = (last.at + window).min(end.unwrap_or(last.at + window));
+        // The settings take a part of the first window, and the last one is shorter.
+        let ahead = due.saturating_duration_since(Instant::now());
+        let ahead = Nanos(ahead.as_nanos() as f64);
+        let (asked, wrong) = demotion.ask(root, args.window, ahead);
+        (wrong.iter()).for_each(|why| say(&format!("weir: warning: {why}")));
         while !context.stop.requested() && !is_due(moved, Some(due)) && !is_over(movings) {
             std::thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
             let now = Instant::now();
