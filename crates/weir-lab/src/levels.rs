@@ -88,6 +88,7 @@ pub struct ByLevel {
 
 /// A kind of object on a tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"loss_pct": "loss_ci95_pct"}))]
 pub struct KindOnTier {
     /// The kind.
     pub kind: String,

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt as _};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -91,6 +91,25 @@ impl Piped {
         let status = self.child.wait()?;
         self.ended = Some(status);
         Ok((status, said.trim().to_owned()))
+    }
+
+    /// `exit code 1` or `signal 11` if it fails by itself within the time that it has before it is ended. The signals
+    /// that end a process on request are no failure.
+    pub fn failure(&mut self) -> Option<String> {
+        let began = Instant::now();
+        while self.ended.is_none() && began.elapsed() < GRACE {
+            std::thread::sleep(LOOK);
+            self.ended = self.child.try_wait().ok().flatten();
+        }
+        let status = self.ended?;
+        let asked = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
+        match (status.code(), status.signal()) {
+            (Some(code), _) => (code != 0).then(|| format!("exit code {code}")),
+            (None, signal) => {
+                let signal = signal.filter(|signal| !asked.contains(signal));
+                signal.map(|signal| format!("signal {signal}"))
+            }
+        }
     }
 
     /// Ends it and what it has started, if that still runs.

@@ -28,6 +28,7 @@ fn fill(store: &mut Store) {
             document: json!({"schema": "weir/bench/1", "topology": "x".repeat(4000)}),
             list_key: "points",
             planned: FIGURES,
+            elapsed_s: 0.0,
         };
         let run = store.begin(&run).expect("the store takes a run");
         for seq in 0..FIGURES {

@@ -341,6 +341,7 @@ pub fn new_run(context: &Context, verb: &str, header: &Header, planned: usize) -
             .map_err(|error| anyhow::Error::new(error).context("cannot keep the run"))?,
         list_key: POINTS,
         planned,
+        elapsed_s: header.elapsed_s,
     })
 }
 

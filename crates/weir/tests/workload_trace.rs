@@ -70,6 +70,8 @@ fn a_trace_becomes_a_description_that_runs() {
     assert!(again.contains("two"), "{again}");
     let wide = again.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
+    // Its chart has one line, and no column that tells lines apart.
+    place.run("report 1 -o page.html").expect(0);
     // A second one must be named.
     place
         .run("workload import two.lackey")
@@ -248,6 +250,16 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
         let done = record(&["-o", "sum.toml", "--", "sh", "-c", "true"]).expect(0);
         assert!(done.err().contains(slower), "{}", done.err());
         assert!(text(&place.path("sum.toml")).contains("sh -c true, from a trace"));
+        let failing = ["-o", "fails.toml", "--", "sh", "-c", "exit 3"];
+        let failed = record(&failing).expect(0);
+        assert!(
+            failed.err().contains("ended with exit code 3"),
+            "{}",
+            failed.err()
+        );
+        let again = place.run("runs show last").expect(0).out();
+        let words: Vec<&str> = again.split_whitespace().collect();
+        assert!(words.join(" ").contains("sh -c 'exit 3'"), "{again}");
         let began = Instant::now();
         let endless = ["--", "sh", "-c", "while :; do :; done"];
         record(&[&["--for", "2s", "-o", "endless.toml"][..], &endless].concat()).expect(0);

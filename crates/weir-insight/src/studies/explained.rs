@@ -281,6 +281,9 @@ fn parts(causes: &Components) -> [Option<f64>; 6] {
     [store, l1, l2, l3, dram, other]
 }
 
+/// Percent of its cycles below which it is no matter what a program waits for in memory.
+const HARDLY: f64 = 1.0;
+
 /// The cause that most cycles are lost to, and their share in percent, if any are known to be lost.
 fn most_lost(causes: &Components) -> Option<(&'static str, f64)> {
     let known = CAUSES.iter().map(|cause| cause.name).zip(parts(causes));
@@ -337,6 +340,10 @@ impl Outcome for Explained {
             .filter(|(run, _)| run.counts_cycles())
         {
             let text = match run.bound {
+                Some(_) if run.lost.dram.is_some_and(|pct| pct < HARDLY) => format!(
+                    "hardly waits for memory, which costs {} % of its cycles",
+                    figure(run.lost.dram.unwrap_or(0.0))
+                ),
                 Some(bound) => format!("waits for {bound}: {}", run.evidence),
                 None => match most_lost(&run.lost) {
                     Some((cause, pct)) => format!(

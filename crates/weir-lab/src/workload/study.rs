@@ -246,8 +246,12 @@ impl Outcome for WorkloadCost {
         let shares = [whole.stores, whole.l1, whole.l2, whole.l3, whole.dram];
         let (cause, share) = (WAITS_FOR.into_iter().zip(shares))
             .fold(("", -1.0), |a, b| if b.1 > a.1 { b } else { a });
+        let lost = match 100.0 * share {
+            pct if pct >= 0.5 => format!("most is lost to {cause}, {pct:.0} % of all cycles"),
+            _ => "hardly a cycle is lost to caches and memory".to_owned(),
+        };
         let text = format!(
-            "{:.2} cycles an instruction on {} with {} thread{}{}; most is lost to {cause}, {:.0} % of all cycles",
+            "{:.2} cycles an instruction on {} with {} thread{}{}; {lost}",
             whole.cpi,
             named(&self.placement),
             self.threads,
@@ -256,8 +260,7 @@ impl Outcome for WorkloadCost {
                 ""
             } else {
                 ", without prefetchers"
-            },
-            share * 100.0
+            }
         );
         let shares = "of all cycles: those in which nothing was executed because the store buffer was full, or \
                       while a load was under way that had missed this many caches. The last column is the latency \

@@ -227,7 +227,9 @@ impl Scene<'_> {
         // A limit far beyond the lines would press them together.
         let near = |limit: &&weir_lab::view::Limit| !limit.on_x || limit.at < largest * 2.0;
         let limits: Vec<_> = lines.limits.iter().filter(own).filter(near).collect();
-        let domain = self.domain(lines.series[0]);
+        // A chart of one line has no column that tells lines apart.
+        let told = lines.series.first().copied();
+        let domain = told.map_or_else(Vec::new, |told| self.domain(told));
         let overlays: Vec<_> = (lines.overlays.iter())
             .filter(|overlay| Some(overlay.tier.as_str()) == tier)
             .collect();
@@ -236,7 +238,7 @@ impl Scene<'_> {
             series.push(Series {
                 name: overlay.name.clone(),
                 look: Look {
-                    colour: colour(lines.series[0], &like, &domain, self.tiers),
+                    colour: colour(told.unwrap_or(""), &like, &domain, self.tiers),
                     stroke: Stroke::Dotted,
                 },
                 samples: (overlay.points.iter())

@@ -31,6 +31,7 @@ fn a_run(machine: &str, planned: usize) -> NewRun {
         document: json!({"schema": "weir/bench/1"}),
         list_key: "points",
         planned,
+        elapsed_s: 0.0,
     }
 }
 

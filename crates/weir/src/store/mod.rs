@@ -272,7 +272,7 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
     db.execute(
         "INSERT INTO runs (started_s, verb, machine, machine_kind, digest, seed, weir, arguments,
                            host, document, list_key, planned, state)
-         VALUES (unixepoch(), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
+         VALUES (unixepoch() - CAST(?12 AS INTEGER), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, 'running')",
         params![
             run.verb,
             run.machine,
@@ -286,6 +286,7 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
             run.document.to_string(),
             run.list_key,
             run.planned,
+            run.elapsed_s,
         ],
     )?;
     Ok(RunId(db.last_insert_rowid()))

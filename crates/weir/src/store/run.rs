@@ -92,6 +92,8 @@ pub struct NewRun {
     pub list_key: &'static str,
     /// How many figures it will have.
     pub planned: usize,
+    /// Seconds for which it has run already, when it comes into the store.
+    pub elapsed_s: f64,
 }
 
 /// A run with everything that was kept of it.

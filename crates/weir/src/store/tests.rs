@@ -24,6 +24,7 @@ fn a_run(machine: &str) -> NewRun {
         document: json!({"schema": "weir/bench/1"}),
         list_key: "points",
         planned: 3,
+        elapsed_s: 0.0,
     }
 }
 
@@ -39,6 +40,33 @@ fn add(store: &mut Store, run: RunId, seq: usize) -> Result<(), StoreError> {
             address: None,
         },
     )
+}
+
+#[test]
+fn a_run_that_is_kept_when_it_ends_began_before() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    for elapsed_s in [0.0, 7200.0] {
+        store
+            .begin(&NewRun {
+                elapsed_s,
+                ..a_run("host")
+            })
+            .unwrap();
+    }
+    let hour_ago = std::time::SystemTime::UNIX_EPOCH
+        .elapsed()
+        .unwrap()
+        .as_secs() as i64
+        - 3600;
+    let latest = Filter {
+        since_s: Some(hour_ago),
+        ..Filter::default()
+    };
+    let ids: Vec<RunId> = (store.query(&latest).unwrap().iter())
+        .map(|line| line.id)
+        .collect();
+    assert_eq!(ids, [RunId(1)]);
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn describe(run: &StoredRun) -> String {
             .into_iter()
             .flatten()
             .filter_map(|w| w.as_str());
-        words.collect::<Vec<_>>().join(" ")
+        shell_words::join(words)
     };
     text.push_str(&wrap(
         &format!("weir {}", words(&run.arguments)),

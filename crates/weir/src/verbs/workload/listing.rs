@@ -240,7 +240,10 @@ fn number(n: u64) -> String {
 
 /// A share of a whole, in percent.
 fn share(of: f64) -> String {
-    format!("{:.0} %", of * 100.0)
+    match of {
+        of if of > 0.0 && of < 0.005 => "below 1 %".into(),
+        of => format!("{:.0} %", of * 100.0),
+    }
 }
 
 /// Other properties of a region, if they differ from the defaults.

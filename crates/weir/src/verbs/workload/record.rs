@@ -205,14 +205,15 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
     })?;
     if read.watch.accesses() == 0 {
         return Err(Failure::request(format!(
-            "no access of `{name}` was seen; did {} say why?",
+            "no access of `{name}` was seen: {} follows one process alone, so name the program that such a command starts, \
+             or take --children; what it printed may tell more",
             with.words()
         )));
     }
     if tag.is_some() && !read.mappings.names().any(|name| name.starts_with("site-")) {
         say(&format!("weir: warning: {}", tag::NOTHING));
     }
-    let words = args.command.join(" ");
+    let words = shell_words::join(&args.command);
     let partial = context.stop.requested();
     let asked = &args.description;
     write(&read, &words, &file, asked, keeping, partial, context)?;

@@ -23,6 +23,7 @@ pub struct Source {
 enum From {
     Plain(File),
     Program(Box<Piped>, &'static str),
+    Tracer(Box<Piped>),
     Input(Stdin),
 }
 
@@ -99,7 +100,7 @@ impl Source {
     /// The records that a tracer writes.
     pub fn of_tracer(tracer: Piped) -> Self {
         Self {
-            from: From::Program(Box::new(tracer), "valgrind"),
+            from: From::Tracer(Box::new(tracer)),
             length: 0,
             file: None,
         }
@@ -133,18 +134,23 @@ impl Source {
         Ok(skipped == bytes)
     }
 
-    /// What is to say of the end, after all was read: a decompressor that failed.
+    /// What is to say of the end, after all was read: a decompressor or a command that failed.
     ///
     /// # Errors
     /// A program cannot be waited for.
     pub fn end(self) -> Result<Option<String>> {
-        let From::Program(mut piped, tool) = self.from else {
-            return Ok(None);
+        let (mut piped, tool) = match self.from {
+            From::Program(piped, tool) => (piped, tool),
+            // Both tracers end as the command does.
+            From::Tracer(mut piped) => {
+                return Ok(piped.failure().map(|how| {
+                    format!(
+                        "the command ended with {how}: the description is of what it did until then"
+                    )
+                }));
+            }
+            From::Plain(_) | From::Input(_) => return Ok(None),
         };
-        if tool == "valgrind" {
-            piped.end();
-            return Ok(None);
-        }
         let (status, said) = piped.wait().map_err(anyhow::Error::new)?;
         let said = said.lines().next().unwrap_or("it gave no reason");
         Ok((!status.success()).then(|| {
@@ -157,7 +163,7 @@ impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.from {
             From::Plain(file) => file.read(buffer),
-            From::Program(piped, _) => piped.read(buffer),
+            From::Program(piped, _) | From::Tracer(piped) => piped.read(buffer),
             From::Input(input) => input.read(buffer),
         }
     }
