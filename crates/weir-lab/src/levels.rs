@@ -21,7 +21,7 @@ use crate::room::check_regions;
 use crate::statistics::Estimate;
 use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
-use crate::{Lab, LabError, Placed, Severity, Verdict, WorkloadOptions};
+use crate::{Lab, LabError, Placed, Severity, Verdict, WorkloadOptions, check_threads};
 
 /// Kinds of objects (the paper's sections 3.1 to 3.3), each as regions of a preset whose file names its source.
 const KINDS: [(&str, &str, &[&str]); 9] = [
@@ -144,10 +144,14 @@ impl Study for Levels {
             .filter(|tier| tier.name != self.from)
             .collect();
         if tiers.is_empty() {
-            return Err(LabError::Nothing(format!(
-                "there is no tier besides {}; name a machine with a device, such as emr2s+cxl-a",
-                self.from
-            )));
+            let text = match topology.tiers.len() {
+                1 => format!(
+                    "there is no tier besides {}; name a machine with a device, such as emr2s+cxl-a",
+                    self.from
+                ),
+                _ => format!("--tier: {} has the objects already (--from)", self.from),
+            };
+            return Err(LabError::Nothing(text));
         }
         let twice = (tiers.iter().enumerate())
             .find(|(n, tier)| tiers.iter().take(*n).any(|own| own.name == tier.name));
@@ -161,6 +165,7 @@ impl Study for Levels {
             let mut work = (library.get(name).cloned())
                 .ok_or_else(|| LabError::Nothing(format!("there is no description of `{name}`")))?;
             work.threads = self.threads.unwrap_or(work.threads);
+            check_threads(&work, topology)?;
             let memory = work.memory();
             let own = memory.iter().filter(|(name, _)| regions.contains(name));
             let bytes: Bytes = own.map(|(_, bytes)| *bytes).sum();
