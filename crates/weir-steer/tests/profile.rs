@@ -189,6 +189,7 @@ fn simulated(share: f64, sampler: SamplerName) -> Profile {
         mlp: 2.0,
         burst: 1.0,
         band_bursts: Vec::new(),
+        band_places: Vec::new(),
         bands: vec![
             Band {
                 pages: hot,
@@ -378,6 +379,7 @@ fn changing(drift_per_hour: f64) -> Profile {
         mlp: 2.0,
         burst: 1.0,
         band_bursts: Vec::new(),
+        band_places: Vec::new(),
         bands: (bands.iter())
             .map(|&(pages, accesses)| Band { pages, accesses })
             .collect(),
