@@ -32,10 +32,12 @@ const EXACT: f64 = 32.0;
 /// The share of looks that find a page touched from which no rate is known.
 pub(crate) const SATURATED: f64 = 0.95;
 
-/// Parts of a region's addresses by which it is said where bands are: the model allocates regions in as many turns.
-const PLACES: usize = 64;
-/// To which a share of a band in a part is rounded.
-const SHARE: f64 = 1e-4;
+/// Parts of a region's addresses by which it is said where bands are, at most; no part is less than a page.
+const PLACES: u64 = 256;
+/// Shares of a band in a part are rounded to one of this many.
+const SHARES: f64 = 1e5;
+/// A group of pages that has less than this chance of a rate says nothing of where pages of the rate are.
+const CHANCE: f64 = 1e-6;
 
 /// Counts that are alike: touches, the looks in which they may be seen, and memory; and its bytes in each part of the region's
 /// addresses, of pages that were not seen before.
@@ -112,7 +114,10 @@ fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<Mixed> {
     for (of, likelihood) in alike.iter().zip(&likelihoods) {
         let sum: f64 = likelihood.iter().zip(&weights).map(|(l, w)| l * w[0]).sum();
         for ((places, l), w) in places.iter_mut().zip(likelihood).zip(&weights) {
-            add(places, &of.places, l * w[0] / sum.max(1e-300));
+            let chance = l * w[0] / sum.max(1e-300);
+            if chance > CHANCE {
+                add(places, &of.places, chance);
+            }
         }
     }
     let both = weights.into_iter().zip(places);
@@ -205,9 +210,12 @@ impl History {
         let together = self.together(pages);
         let mut groups: BTreeMap<(usize, u64, u64), (f64, Vec<f64>)> = BTreeMap::new();
         let memory: u64 = pages.iter().map(|page| page.bytes).sum();
+        let page = pages.iter().map(|page| page.page).max().unwrap_or(1).max(1);
+        let places_of_region = (memory / page).clamp(1, PLACES);
         let mut before = 0;
         for page in pages {
-            let part = u128::from(before) * PLACES as u128 / u128::from(memory.max(1));
+            let part =
+                u128::from(before) * u128::from(places_of_region) / u128::from(memory.max(1));
             before += page.bytes;
             let mut is_new = true;
             for (n, from) in (0..parts).step_by(together).enumerate() {
@@ -230,7 +238,7 @@ impl History {
                 *memory += page.bytes as f64;
                 // Hot sets drift from where they were at first.
                 if is_new {
-                    places.resize(PLACES, 0.0);
+                    places.resize(places_of_region as usize, 0.0);
                     places[part as usize] += page.bytes as f64;
                 }
                 is_new = false;
@@ -295,12 +303,11 @@ impl History {
             rate => rate,
         };
         // Less than a page is none.
-        let page = pages.iter().map(|page| page.page).max().unwrap_or(1) as f64;
-        let bands = bands.into_iter().filter(|of| of.sums[0] >= page);
+        let bands = bands.into_iter().filter(|of| of.sums[0] >= page as f64);
         let per_s = most_per_s.unwrap_or(1.0);
         let shares = |places: Vec<f64>| -> Vec<f64> {
             let all: f64 = places.iter().sum();
-            let share = |of: f64| (of / all / SHARE).round() * SHARE;
+            let share = |of: f64| (of / all * SHARES).round() / SHARES;
             let shares = places.into_iter().filter(|_| all > 0.0);
             shares.map(share).collect()
         };

@@ -165,7 +165,7 @@ pub struct RegionBand {
     pub per_s: f64,
     /// Memory.
     pub memory: Bytes,
-    /// Shares of it in 64 equally long parts of the region's addresses, when it was first seen; absent where none was touched.
+    /// Shares of it in equally long parts of the region's addresses, at most 256, when it was first seen; absent where nothing was touched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub places: Vec<f64>,
 }
