@@ -17,6 +17,7 @@ mod counters;
 pub mod described;
 mod error;
 mod lru;
+mod order;
 mod page;
 pub mod policy;
 pub mod population;

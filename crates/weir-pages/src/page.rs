@@ -5,6 +5,7 @@
 //! read, from the accesses that its band had since then; so the cost is of pages that are looked at, not of accesses.
 
 use crate::Tier;
+use crate::order::Order;
 use crate::random::Draws;
 use crate::tier::BASE;
 use crate::workload::{PageKind, PagedWorkload};
@@ -61,36 +62,15 @@ pub(crate) struct Extent {
     /// The number of its first band, and the rank at which each begins, with the end.
     pub(crate) first_band: usize,
     ends: Vec<u64>,
-    /// Neighbours in rank are this far apart in the region, and the inverse of it.
-    stride: u64,
-    inverse: u64,
+    order: Order,
     /// By how much ranks have drifted.
     pub(crate) drifted: u64,
-}
-
-fn gcd(a: u64, b: u64) -> u64 {
-    if b == 0 { a } else { gcd(b, a % b) }
-}
-
-fn times(a: u64, b: u64, n: u64) -> u64 {
-    ((u128::from(a) * u128::from(b)) % u128::from(n)) as u64
-}
-
-fn inverse(a: u64, n: u64) -> u64 {
-    let (mut r, mut t) = ((n as i128, a as i128), (0i128, 1i128));
-    while r.1 != 0 {
-        let q = r.0 / r.1;
-        r = (r.1, r.0 - q * r.1);
-        t = (t.1, t.0 - q * t.1);
-    }
-    t.0.rem_euclid(n as i128) as u64
 }
 
 impl Extent {
     fn rank(&self, index: u64) -> u64 {
         let n = self.pages;
-        // Both factors stay below 2^32: a region has fewer pages.
-        let rank = (index * self.inverse) % n + self.drifted;
+        let rank = self.order.rank(index) + self.drifted;
         if rank >= n { rank - n } else { rank }
     }
 
@@ -104,7 +84,7 @@ impl Extent {
     /// The page of a rank.
     fn index(&self, rank: u64) -> u64 {
         let n = self.pages;
-        times((rank + n - self.drifted) % n, self.stride, n)
+        self.order.index((rank + n - self.drifted) % n)
     }
 
     fn is_allocated(&self, index: u64) -> bool {
@@ -148,20 +128,16 @@ impl Pages {
         let (mut start, mut first_band) = (0, 0);
         for region in &workload.regions {
             let pages = (region.bytes.get() / region.page.get()).max(1);
-            // By the golden ratio, so that any part of the region has its share of each band.
-            let mut stride = ((pages as f64 * 0.618_033_988_749_895) as u64).max(1);
-            while gcd(stride, pages) != 1 {
-                stride += 1;
-            }
             let mut share = 0.0;
-            let ends = region
+            let ends: Vec<u64> = region
                 .bands
                 .iter()
                 .take(region.bands.len() - 1)
                 .map(|band| {
                     share += band.pages;
                     (share * pages as f64).round() as u64
-                });
+                })
+                .collect();
             extents.push(Extent {
                 kind: region.kind,
                 start,
@@ -170,9 +146,8 @@ impl Pages {
                 freed: 0,
                 allocated: 0,
                 first_band,
-                ends: ends.collect(),
-                stride,
-                inverse: inverse(stride % pages.max(2), pages),
+                order: Order::new(pages, &ends, &region.band_places),
+                ends,
                 drifted: 0,
             });
             start += pages;

@@ -124,6 +124,7 @@ impl Range<'_> {
             mlp,
             burst: 1.0,
             band_bursts: Vec::new(),
+            band_places: Vec::new(),
             bands: self.bands(kind, bytes / page.get() as f64, accesses * threads * PER_S),
             growth: Growth::NONE,
             lifetime_s: match kind {

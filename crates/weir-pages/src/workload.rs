@@ -102,6 +102,10 @@ pub struct Region {
     pub band_bursts: Vec<f64>,
     /// How unequally its pages are touched.
     pub bands: Vec<Band>,
+    /// Of each band the share of its pages in each of equally long parts of the region's addresses, in which order pages are
+    /// allocated; empty where bands are spread evenly. An earlier band has its places first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub band_places: Vec<Vec<f64>>,
     /// How it grows.
     pub growth: Growth,
     /// How long a page lives until it is freed and another is allocated, in seconds; none where pages stay.
@@ -305,6 +309,18 @@ impl PagedWorkload {
                 return wrong(
                     of("burst"),
                     "must be above 0, and the lines of a page at most, for each band or for all",
+                );
+            }
+            let places = &region.band_places;
+            let parts = places.first().map_or(0, Vec::len);
+            if !(places.is_empty() || places.len() == region.bands.len())
+                || !places.iter().all(|of| {
+                    of.len() == parts && of.iter().all(|s| share(*s)) && one(of.iter().sum())
+                })
+            {
+                return wrong(
+                    of("band_places"),
+                    "must be shares of each band in equally many parts, which add up to 1",
                 );
             }
             if region.page != Bytes::kib(4) && region.page != Bytes::mib(2) {

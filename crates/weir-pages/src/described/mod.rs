@@ -256,6 +256,7 @@ fn region(workload: &Workload, name: &str, misses: f64, touched: Touched) -> Reg
         mlp: 1.0,
         burst: mean,
         band_bursts: bands.iter().map(of_band).collect(),
+        band_places: Vec::new(),
         bands: (bands.iter())
             .map(|[pages, _, missed]| Band {
                 pages: *pages,

@@ -45,6 +45,7 @@ fn region(name: &str, gib: f64, accesses: f64, mlp: f64) -> Region {
         mlp,
         burst: LINES,
         band_bursts: Vec::new(),
+        band_places: Vec::new(),
         bands: vec![Band {
             pages: 1.0,
             accesses: 1.0,

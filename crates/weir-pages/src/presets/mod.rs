@@ -82,6 +82,7 @@ impl Part {
             mlp: MLP,
             burst: 1.0,
             band_bursts: Vec::new(),
+            band_places: Vec::new(),
             bands,
             growth: self.growth,
             lifetime_s: self.lifetime_s,
@@ -243,6 +244,7 @@ pub fn by_name(name: &str, size: Bytes) -> Option<PagedWorkload> {
                 mlp: 12.0,
                 burst: LINES,
                 band_bursts: Vec::new(),
+                band_places: Vec::new(),
                 bands: vec![Band {
                     pages: 1.0,
                     accesses: 1.0,

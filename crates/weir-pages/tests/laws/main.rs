@@ -62,6 +62,7 @@ fn region(name: &str, kind: PageKind, mib: u64, accesses: f64) -> Region {
         mlp: 2.0,
         burst: 1.0,
         band_bursts: Vec::new(),
+        band_places: Vec::new(),
         bands: vec![
             Band {
                 pages: 0.2,
@@ -107,6 +108,29 @@ fn start<'a>(
     options: Options,
 ) -> Simulation<'a> {
     Simulation::new(workload, host, by_name(policy).unwrap(), options).unwrap()
+}
+
+#[test]
+fn bands_are_in_the_parts_of_a_region_where_they_are_said_to_be() {
+    // More than half of a region has room in the fast tier, and pages come in the order of addresses.
+    let local = |hot: [f64; 4], drift: f64| {
+        let mut workload = cache(0, 100);
+        workload.regions.remove(0);
+        let region = &mut workload.regions[0];
+        region.accesses = 1.0;
+        region.drift_per_hour = drift;
+        region.band_places = vec![hot.to_vec(), vec![0.25; 4]];
+        let host = host(60, 100);
+        let mut simulation = start(&workload, &host, "first-touch", options(2.0));
+        simulation.run(|| true).local_pct
+    };
+    assert!(local([0.5, 0.5, 0.0, 0.0], 0.0) > 99.0);
+    assert!(local([0.0, 0.0, 0.0, 1.0], 0.0) < 1.0);
+    let half = local([0.0, 0.5, 0.0, 0.5], 0.0);
+    assert!((45.0..55.0).contains(&half), "{half}");
+    // What leaves the hot set is replaced by pages from everywhere.
+    let drifted = local([0.0, 0.0, 0.0, 1.0], 900.0);
+    assert!((1.0..30.0).contains(&drifted), "{drifted}");
 }
 
 /// A workload with everything: growth, drift, renewal, large pages.

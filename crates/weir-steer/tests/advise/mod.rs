@@ -113,6 +113,7 @@ fn heap(pages: f64, accesses: f64) -> PagedWorkload {
         mlp: 2.0,
         burst: 1.0,
         band_bursts: Vec::new(),
+        band_places: Vec::new(),
         bands: match pages < 1.0 {
             true => vec![band(1.0 - pages, 1.0 - accesses), band(pages, accesses)],
             false => vec![band(1.0, 1.0)],
@@ -184,6 +185,31 @@ fn hot_pages_that_came_last_are_promoted_and_equal_seeds_agree() {
     assert_eq!(advised, advise(&study, false));
     let other = study.advise(&curves(), 2, false, RUNS).unwrap();
     assert_ne!(advised.policies, other.policies);
+}
+
+#[test]
+fn hot_pages_at_the_end_of_a_region_are_rebuilt_there() {
+    // The first 51.2 of 64 parts are cold.
+    let place = |cold: f64| vec![cold, 1.0 - cold];
+    let parts: Vec<Vec<f64>> = (0..64)
+        .map(|part| place((51.2 - f64::from(part)).clamp(0.0, 1.0)))
+        .collect();
+    let mut workload = heap(0.2, 0.999);
+    workload.regions[0].band_places = [(0, 51.2), (1, 12.8)]
+        .map(|(band, all)| parts.iter().map(|part| part[band] / all).collect())
+        .to_vec();
+    let mut study = study(
+        profile(&workload, SamplerName::Events, 40.0),
+        Bytes::mib(128),
+    );
+    (study.variations, study.lasts) = (1, Nanos(5e9));
+    study.policies = vec!["first-touch".into()];
+    let local = |study: &Advise| gain(&advise(study, false), "first-touch").local_pct;
+    assert!(local(&study) < 3.0, "{}", local(&study));
+    // A profile that does not say where they are: spread evenly.
+    let bands = &mut study.profile.as_mut().unwrap().bands;
+    bands.iter_mut().for_each(|band| band.places.clear());
+    assert!((40.0..60.0).contains(&local(&study)), "{}", local(&study));
 }
 
 #[test]

@@ -138,21 +138,22 @@ struct Seen<'a> {
 
 impl Seen<'_> {
     /// Memory and touches of a page in a second, the hottest first: a hot set drifts from there on. Of pages that nearly
-    /// every look found touched no rate is known: it is `more` times the least.
-    fn bands(&self, profile: &Profile, more: f64) -> Vec<(f64, f64)> {
+    /// every look found touched no rate is known: it is `more` times the least. With each the shares of it in parts of
+    /// the region's addresses.
+    fn bands(&self, profile: &Profile, more: f64) -> Vec<(f64, f64, &[f64])> {
         let known =
             (profile.most_per_s).map_or(f64::INFINITY, |most| -(1.0 - SATURATED).ln() * most);
-        let band = |row: &&RegionBand| {
+        let band = self.rows.iter().map(|row| {
             let rate = row.per_s
                 * if row.per_s >= 0.999 * known {
                     more
                 } else {
                     1.0
                 };
-            (row.memory.get() as f64, rate)
-        };
-        let mut bands: Vec<(f64, f64)> = self.rows.iter().map(band).collect();
-        bands.retain(|(memory, _)| *memory > 0.0);
+            (row.memory.get() as f64, rate, row.places.as_slice())
+        });
+        let mut bands: Vec<(f64, f64, &[f64])> = band.collect();
+        bands.retain(|(memory, ..)| *memory > 0.0);
         bands.sort_by(|a, b| b.1.total_cmp(&a.1));
         bands
     }
@@ -220,19 +221,22 @@ pub fn rebuild(
         high: MORE,
     }
     .log(place(variation, 2));
-    let bands: Vec<Vec<(f64, f64)>> = seen.iter().map(|seen| seen.bands(profile, more)).collect();
+    let bands: Vec<Vec<(f64, f64, &[f64])>> =
+        seen.iter().map(|seen| seen.bands(profile, more)).collect();
     let touches: Vec<f64> = (seen.iter().zip(&bands))
         .map(|(seen, bands)| {
-            let pages = |(memory, rate): &(f64, f64)| memory / seen.region.page.get() as f64 * rate;
+            let pages = |(memory, rate, _): &(f64, f64, &[f64])| {
+                memory / seen.region.page.get() as f64 * rate
+            };
             bands.iter().map(pages).sum::<f64>()
         })
         .collect();
     let all: f64 = touches.iter().sum();
     let regions: Vec<Region> = (seen.iter().enumerate())
         .map(|(n, seen)| {
-            let memory: f64 = bands[n].iter().map(|(memory, _)| memory).sum();
-            let own: f64 = bands[n].iter().map(|(memory, rate)| memory * rate).sum();
-            let band = |(of, rate): &(f64, f64)| Band {
+            let memory: f64 = bands[n].iter().map(|(memory, ..)| memory).sum();
+            let own: f64 = bands[n].iter().map(|(memory, rate, _)| memory * rate).sum();
+            let band = |(of, rate, _): &(f64, f64, &[f64])| Band {
                 pages: of / memory,
                 accesses: if own > 0.0 {
                     of * rate / own
@@ -265,6 +269,7 @@ pub fn rebuild(
                 burst: 1.0,
                 band_bursts: Vec::new(),
                 bands: bands[n].iter().map(band).collect(),
+                band_places: places(&bands[n]),
                 growth: seen.growth(),
                 lifetime_s: seen.lifetime_s(),
                 drift_per_hour: 0.0,
@@ -293,6 +298,21 @@ pub fn rebuild(
         phases: phases(&seen, &regions),
         regions,
     }
+}
+
+/// Where bands are, if that is known of each of several.
+fn places(bands: &[(f64, f64, &[f64])]) -> Vec<Vec<f64>> {
+    let parts = bands.first().map_or(0, |(.., places)| places.len());
+    let share = |(.., places): &(f64, f64, &[f64])| {
+        let all: f64 = places.iter().sum();
+        let is_known = places.len() == parts && places.iter().all(|of| *of >= 0.0) && all > 0.0;
+        is_known.then(|| places.iter().map(|of| of / all).collect())
+    };
+    let several = bands.iter().filter(|_| bands.len() > 1);
+    several
+        .map(share)
+        .collect::<Option<_>>()
+        .unwrap_or_default()
 }
 
 /// The threads that access memory this often in a second, from the time that each access takes, and the share of time that

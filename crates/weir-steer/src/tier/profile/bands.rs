@@ -32,11 +32,44 @@ const EXACT: f64 = 32.0;
 /// The share of looks that find a page touched from which no rate is known.
 pub(crate) const SATURATED: f64 = 0.95;
 
-/// Counts that are alike: touches, the looks in which they may be seen, and memory.
+/// Parts of a region's addresses by which it is said where bands are, at most; no part is less than a page.
+const PLACES: u64 = 256;
+/// Shares of a band in a part are rounded to one of this many.
+const SHARES: f64 = 1e5;
+/// A group of pages that has less than this chance of a rate says nothing of where pages of the rate are.
+const CHANCE: f64 = 1e-6;
+
+/// Counts that are alike: touches, the looks in which they may be seen, and memory; and its bytes in each part of the region's
+/// addresses, of pages that were not seen before.
 struct Alike {
     count: f64,
     looks: f64,
     memory: f64,
+    places: Vec<f64>,
+}
+
+/// Memory, with the touches and the looks that it had, and its bytes in each part of the region's addresses.
+#[derive(Clone)]
+struct Mixed {
+    sums: [f64; 3],
+    places: Vec<f64>,
+}
+
+impl Mixed {
+    const NONE: Self = Self {
+        sums: [0.0; 3],
+        places: Vec::new(),
+    };
+
+    fn add(&mut self, other: &Self) {
+        (0..3).for_each(|n| self.sums[n] += other.sums[n]);
+        add(&mut self.places, &other.places, 1.0);
+    }
+}
+
+fn add(to: &mut Vec<f64>, from: &[f64], share: f64) {
+    to.resize(to.len().max(from.len()), 0.0);
+    to.iter_mut().zip(from).for_each(|(a, b)| *a += b * share);
 }
 
 /// The logarithm of how likely a count is, without what is the same for all rates. A touch is one of `looks` times `rate`
@@ -52,8 +85,8 @@ fn likely(of: &Alike, rate: f64, limited: bool) -> f64 {
     }
 }
 
-/// Memory by rate of the grid, with the touches and the looks that it had.
-fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<[f64; 3]> {
+/// Memory by rate of the grid.
+fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<Mixed> {
     let likelihoods: Vec<Vec<f64>> = (alike.iter())
         .map(|of| {
             let logs: Vec<f64> = grid.iter().map(|rate| likely(of, *rate, limited)).collect();
@@ -77,19 +110,30 @@ fn mixture(alike: &[Alike], grid: &[f64], limited: bool) -> Vec<[f64; 3]> {
         }
         weights = next;
     }
-    weights
+    let mut places = vec![Vec::new(); grid.len()];
+    for (of, likelihood) in alike.iter().zip(&likelihoods) {
+        let sum: f64 = likelihood.iter().zip(&weights).map(|(l, w)| l * w[0]).sum();
+        for ((places, l), w) in places.iter_mut().zip(likelihood).zip(&weights) {
+            let chance = l * w[0] / sum.max(1e-300);
+            if chance > CHANCE {
+                add(places, &of.places, chance);
+            }
+        }
+    }
+    let both = weights.into_iter().zip(places);
+    both.map(|(sums, places)| Mixed { sums, places }).collect()
 }
 
 /// Bands, the hottest first, where those with little memory and few touches are taken together with the one before.
-fn merged(bands: impl Iterator<Item = [f64; 3]>) -> Vec<[f64; 3]> {
-    let bands: Vec<[f64; 3]> = bands.collect();
-    let all = |n: usize| bands.iter().map(|of| of[n]).sum::<f64>() * SMALL;
-    let small = |of: &[f64; 3]| of[0] < all(0) && of[1] < all(1);
-    let mut kept: Vec<[f64; 3]> = Vec::new();
+fn merged(bands: impl Iterator<Item = Mixed>) -> Vec<Mixed> {
+    let bands: Vec<Mixed> = bands.collect();
+    let all = |n: usize| bands.iter().map(|of| of.sums[n]).sum::<f64>() * SMALL;
+    let small = |of: &Mixed| of.sums[0] < all(0) && of.sums[1] < all(1);
+    let mut kept: Vec<Mixed> = Vec::new();
     for of in &bands {
         match kept.last_mut() {
-            Some(last) if small(of) || small(last) => (0..3).for_each(|n| last[n] += of[n]),
-            _ => kept.push(*of),
+            Some(last) if small(of) || small(last) => last.add(of),
+            _ => kept.push(of.clone()),
         }
     }
     kept
@@ -100,11 +144,12 @@ impl History {
         let mut rows = Vec::new();
         for ((region, kind), pages) in self.by_region() {
             let bands = self.bands_of(&pages, most_per_s);
-            rows.extend(bands.into_iter().map(|(per_s, memory)| RegionBand {
+            rows.extend(bands.into_iter().map(|(per_s, memory, places)| RegionBand {
                 region: region.to_owned(),
                 kind: PageKind::ALL[usize::from(kind)],
                 per_s,
                 memory: Bytes(memory.round() as u64),
+                places,
             }));
         }
         rows
@@ -120,8 +165,8 @@ impl History {
         ((DRIFT / replaced_in_part.max(1e-9)) as usize).clamp(1, parts)
     }
 
-    /// Rates in touches of a page in a second, and memory, the hottest first.
-    fn bands_of(&self, pages: &[&Page], most_per_s: Option<f64>) -> Vec<(f64, f64)> {
+    /// Rates in touches of a page in a second, memory, and its shares in parts of the region's addresses, the hottest first.
+    fn bands_of(&self, pages: &[&Page], most_per_s: Option<f64>) -> Vec<(f64, f64, Vec<f64>)> {
         let parts = self.parts_of_time();
         if parts == 0 || pages.is_empty() {
             return Vec::new();
@@ -163,8 +208,16 @@ impl History {
             _ => 1.0,
         };
         let together = self.together(pages);
-        let mut groups: BTreeMap<(usize, u64, u64), f64> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, u64, u64), (f64, Vec<f64>)> = BTreeMap::new();
+        let memory: u64 = pages.iter().map(|page| page.bytes).sum();
+        let page = pages.iter().map(|page| page.page).max().unwrap_or(1).max(1);
+        let places_of_region = (memory / page).clamp(1, PLACES);
+        let mut before = 0;
         for page in pages {
+            let part =
+                u128::from(before) * u128::from(places_of_region) / u128::from(memory.max(1));
+            before += page.bytes;
+            let mut is_new = true;
             for (n, from) in (0..parts).step_by(together).enumerate() {
                 let window = from..(from + together).min(parts);
                 let (first, last) = (self.span(window.start).0, self.span(window.end - 1).1);
@@ -181,11 +234,18 @@ impl History {
                     }
                     false => (count * 64.0).round(),
                 };
-                *groups.entry((n, there, count as u64)).or_default() += page.bytes as f64;
+                let (memory, places) = groups.entry((n, there, count as u64)).or_default();
+                *memory += page.bytes as f64;
+                // Hot sets drift from where they were at first.
+                if is_new {
+                    places.resize(places_of_region as usize, 0.0);
+                    places[part as usize] += page.bytes as f64;
+                }
+                is_new = false;
             }
         }
         let alike: Vec<Alike> = (groups.into_iter())
-            .map(|((n, there, count), memory)| {
+            .map(|((n, there, count), (memory, places))| {
                 let window = n * together..((n + 1) * together).min(parts);
                 let (first, last) = (self.span(window.start).0, self.span(window.end - 1).1);
                 let activity: f64 = window
@@ -201,17 +261,18 @@ impl History {
                     looks: activity * share * looks_per_s,
                     // Of each time its part.
                     memory: memory * seconds(first, last),
+                    places,
                 }
             })
             .filter(|of| of.looks > 0.0)
             .collect();
-        let memory: f64 = pages.iter().map(|page| page.bytes as f64).sum();
+        let memory = memory as f64;
         let most = alike
             .iter()
             .map(|of| of.count / of.looks)
             .fold(0.0, f64::max);
         if most <= 0.0 {
-            return vec![(0.0, memory)];
+            return vec![(0.0, memory, Vec::new())];
         }
         let limited = most_per_s.is_some();
         let most = match limited {
@@ -225,15 +286,15 @@ impl History {
             .map(|n| most * 2f64.powf(-f64::from(n) / FINE))
             .collect();
         let weights = mixture(&alike, &grid, limited);
-        let scale = memory / weights.iter().map(|of| of[0]).sum::<f64>().max(1e-300);
-        let mut bands: BTreeMap<i32, [f64; 3]> = BTreeMap::new();
-        for (rate, of) in grid.iter().zip(weights) {
+        let scale = memory / weights.iter().map(|of| of.sums[0]).sum::<f64>().max(1e-300);
+        let mut bands: BTreeMap<i32, Mixed> = BTreeMap::new();
+        for (rate, mut of) in grid.iter().zip(weights) {
             let band = match rate * longest < RARE {
                 true => i32::MAX,
                 false => ((most / rate).log2() * BANDS + 1e-9).floor() as i32,
             };
-            let band = bands.entry(band).or_default();
-            (0..3).for_each(|n| band[n] += of[n] * scale);
+            of.sums = of.sums.map(|sum| sum * scale);
+            bands.entry(band).or_insert(Mixed::NONE).add(&of);
         }
         let bands = merged(bands.into_values());
         // Of the pages of a band, in place of the nearest of the grid.
@@ -242,9 +303,15 @@ impl History {
             rate => rate,
         };
         // Less than a page is none.
-        let page = pages.iter().map(|page| page.page).max().unwrap_or(1) as f64;
-        let bands = bands.into_iter().filter(|of| of[0] >= page);
+        let bands = bands.into_iter().filter(|of| of.sums[0] >= page as f64);
         let per_s = most_per_s.unwrap_or(1.0);
-        bands.map(|of| (rate(of) * per_s, of[0])).collect()
+        let shares = |places: Vec<f64>| -> Vec<f64> {
+            let all: f64 = places.iter().sum();
+            let share = |of: f64| (of / all * SHARES).round() / SHARES;
+            let shares = places.into_iter().filter(|_| all > 0.0);
+            shares.map(share).collect()
+        };
+        let band = |of: Mixed| (rate(of.sums) * per_s, of.sums[0], shares(of.places));
+        bands.map(band).collect()
     }
 }

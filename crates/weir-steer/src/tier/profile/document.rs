@@ -165,6 +165,9 @@ pub struct RegionBand {
     pub per_s: f64,
     /// Memory.
     pub memory: Bytes,
+    /// Shares of it in equally long parts of the region's addresses, at most 256, when it was first seen; absent where nothing was touched.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub places: Vec<f64>,
 }
 
 /// A part of the address space in a part of the time. Addresses without memory are left out, and every part has the
