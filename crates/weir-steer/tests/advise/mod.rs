@@ -206,9 +206,13 @@ fn hot_pages_at_the_end_of_a_region_are_rebuilt_there() {
     study.policies = vec!["first-touch".into()];
     let local = |study: &Advise| gain(&advise(study, false), "first-touch").local_pct;
     assert!(local(&study) < 3.0, "{}", local(&study));
-    // A profile that does not say where they are: spread evenly.
-    let bands = &mut study.profile.as_mut().unwrap().bands;
-    bands.iter_mut().for_each(|band| band.places.clear());
+    // Spread evenly are those that drift, and those of a profile that does not say where they are.
+    let profile = study.profile.as_mut().unwrap();
+    profile.regions[0].arrived_pct = Some(0.1);
+    assert!((40.0..60.0).contains(&local(&study)), "{}", local(&study));
+    let profile = study.profile.as_mut().unwrap();
+    profile.regions[0].arrived_pct = None;
+    (profile.bands.iter_mut()).for_each(|band| band.places.clear());
     assert!((40.0..60.0).contains(&local(&study)), "{}", local(&study));
 }
 

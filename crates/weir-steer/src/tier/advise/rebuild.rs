@@ -282,6 +282,10 @@ pub fn rebuild(
             if let Some(arrived) = seen.region.arrived_pct.filter(|_| hot > 0.0) {
                 region.drift_per_hour = arrived / 100.0 / hot * 3600.0 / profile.seconds;
             }
+            if region.drift_per_hour > 0.0 {
+                // A hot set that drifts leaves the places where it was seen first.
+                region.band_places.clear();
+            }
             region
         })
         .collect();
