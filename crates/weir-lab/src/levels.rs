@@ -21,7 +21,7 @@ use crate::room::check_regions;
 use crate::statistics::Estimate;
 use crate::study::{About, Outcome, Study};
 use crate::view::{View, col};
-use crate::{Lab, LabError, Placed, Severity, Verdict, WorkloadOptions, check_threads};
+use crate::{Lab, LabError, Placed, Severity, Verdict, WorkloadOptions};
 
 /// Kinds of objects (the paper's sections 3.1 to 3.3), each as regions of a preset whose file names its source.
 const KINDS: [(&str, &str, &[&str]); 9] = [
@@ -57,7 +57,7 @@ pub struct Levels {
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub from: TierName,
     /// The loss of run time that is allowed, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = allowed_loss)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, allow_negative_numbers = true, value_parser = allowed_loss)]
     pub max_loss: f64,
     /// Threads of each program [default: those of its description].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -165,7 +165,14 @@ impl Study for Levels {
             let mut work = (library.get(name).cloned())
                 .ok_or_else(|| LabError::Nothing(format!("there is no description of `{name}`")))?;
             work.threads = self.threads.unwrap_or(work.threads);
-            check_threads(&work, topology)?;
+            let cores = topology.cores.len();
+            if work.threads as usize > cores {
+                // A part on the other socket would be nearer to some tiers than to the one that keeps the others.
+                return Err(LabError::Nothing(format!(
+                    "`{name}` is to run {} threads, one on a core, and there are {cores} cores on this socket; give fewer with --threads",
+                    work.threads
+                )));
+            }
             let memory = work.memory();
             let own = memory.iter().filter(|(name, _)| regions.contains(name));
             let bytes: Bytes = own.map(|(_, bytes)| *bytes).sum();

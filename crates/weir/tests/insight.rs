@@ -386,7 +386,13 @@ fn a_file_of_workloads_is_evaluated() {
 #[test]
 fn runs_of_every_kind_are_compared() {
     let place = Place::new();
-    for verb in ["explain chase --on skx2s", "explain scan --on skx2s", SMALL] {
+    for verb in [
+        "explain chase --on skx2s",
+        "explain scan --on skx2s",
+        SMALL,
+        "place advise rocksdb-get --on emr2s+cxl-a",
+        "place advise redis-ycsb-a --on emr2s+cxl-a",
+    ] {
         place.run(verb).expect(0);
     }
     let compared = place.run("runs compare 1 2 --format json").expect(0).json();
@@ -394,7 +400,9 @@ fn runs_of_every_kind_are_compared() {
     assert!(rows.iter().any(|row| row["a"] != row["b"]), "{rows:?}");
     let table = place.run("runs compare 1 2").expect(0).out();
     assert!(table.contains("numbers in both"), "{table}");
-    place
-        .run("runs compare 1 3")
-        .refuses(2, &["no figures in common"]);
+    for pair in ["1 3", "4 5"] {
+        place
+            .run(format!("runs compare {pair}"))
+            .refuses(2, &["no figures in common"]);
+    }
 }

@@ -203,6 +203,7 @@ fn objects_lose_more_behind_a_switch() {
         ),
         ("--on skx2s --threads 1000", "to run 1000 threads"),
         ("--on emr2s+cxl-a --max-loss NaN", "from 0 to 1000"),
+        ("--on emr2s+cxl-a --max-loss -3", "from 0 to 1000"),
         ("--on emr2s+cxl-a --tier cxl0,cxl0", "named twice"),
         ("--on sap23+sap23-card", "buffer pages of `rocksdb-get`"),
     ] {

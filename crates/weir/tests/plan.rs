@@ -347,6 +347,16 @@ fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
 }
 
 #[test]
+fn vms_that_find_no_room_are_said_first_and_no_pool_is_larger_than_the_cluster() {
+    let place = Place::new();
+    let out = place.run("plan pool --machines 4 --days 2").expect(0).out();
+    let begin: Vec<&str> = out.split_whitespace().take(20).collect();
+    let begin = begin.join(" ");
+    assert!(begin.starts_with("a pool of 8 sockets"), "{begin}");
+    assert!(begin.contains("VMs that found no machine"), "{begin}");
+}
+
+#[test]
 fn kernels_move_fewer_bytes_and_an_early_notice_hides_flash() {
     let place = Place::new();
     let json = place.run("plan kernels --format json").expect(0).json();

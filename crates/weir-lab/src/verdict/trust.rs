@@ -97,7 +97,7 @@ pub(crate) fn unsteady(points: &[Point], kind: Steadiness) -> Option<Verdict> {
     let text = match kind {
         Steadiness::Steady => return None,
         Steadiness::Noisy => {
-            "their repetitions scatter widely: repeat more often, or quieten the machine"
+            "their repetitions scatter widely: repeat more often, and keep a real machine quiet"
         }
         Steadiness::Bimodal => {
             "their repetitions gather around two values, and the mean is neither: look at the \

@@ -13,6 +13,8 @@ use crate::trace::problems::ProblemCount;
 
 /// Share of VMs without a machine above which the trace does not fit the cluster.
 const REFUSED: f64 = 0.01;
+/// Share of them above which the answer begins with that.
+const MANY: f64 = 0.1;
 
 /// What pools save on a trace.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -60,7 +62,9 @@ impl PoolPlan {
     fn best(&self) -> Option<&Saving> {
         // Without pools no cluster had an answer.
         let pond = (self.savings.iter()).filter(|row| row.policy == "pond" && row.pools > 0);
-        pond.max_by(|a, b| a.net.get().total_cmp(&b.net.get()))
+        // Of equal ones the smallest: no pool is larger than the cluster.
+        pond.rev()
+            .max_by(|a, b| a.net.get().total_cmp(&b.net.get()))
     }
 
     /// The highest gain of packing, as a factor.
@@ -83,7 +87,15 @@ impl Outcome for PoolPlan {
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
         let mut notes = Vec::new();
+        let seen = (self.placed + self.refused).max(1);
         if let Some(best) = self.best() {
+            let without = match self.refused as f64 > MANY * seen as f64 {
+                true => format!(
+                    "without the {} of {seen} VMs that found no machine, ",
+                    self.refused
+                ),
+                false => String::new(),
+            };
             let within = match best.saved_ci95_pct {
                 Some(half) => format!("{:.1} ± {half:.1} %", best.saved_pct),
                 None => format!("{:.1} %", best.saved_pct),
@@ -107,7 +119,7 @@ impl Outcome for PoolPlan {
             notes.push(note(
                 &format!("a pool of {} sockets {verb}", best.sockets),
                 format!(
-                    "{within} of memory saved against machines without a pool that are bought by the same rule, {:.1} % against \
+                    "{without}{within} of memory saved against machines without a pool that are bought by the same rule, {:.1} % against \
                      the machines as they are, of which {:.1} % need no pool; {money:.1} thousand USD are left over for {each}; {:.1} % of the VMs \
                      are slower than the margin; {device}{dram}",
                     best.against_now_pct, best.without_pct, best.slow_pct
@@ -128,7 +140,6 @@ impl Outcome for PoolPlan {
             );
             notes.push(note("both sockets of a machine are used by", text));
         }
-        let seen = (self.placed + self.refused).max(1);
         if self.refused as f64 > REFUSED * seen as f64 {
             let text = format!(
                 "{} of {seen} VMs found no machine with room, and are in no figure; add machines with --machines",

@@ -41,6 +41,15 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
             None => only_a += 1,
         }
     }
+    if rows.is_empty() {
+        return Err(Failure::request(format!(
+            "runs {} and {} have no figures in common: their rows are of different things ({only_a} rows only in the first, {} \
+             only in the second)",
+            a.summary.id,
+            b.summary.id,
+            rows_b.len()
+        )));
+    }
     let effect = |row: &ComparedRow| match row.a.abs().max(row.b.abs()) {
         0.0 => 0.0,
         larger => (row.b - row.a).abs() / larger,

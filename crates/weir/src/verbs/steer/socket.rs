@@ -74,7 +74,7 @@ fn clear(at: &Path) -> io::Result<()> {
 pub fn ask(at: &Path) -> Result<StatusDocument> {
     let message = |error: io::Error| {
         Failure::Work(anyhow::Error::new(error).context(format!(
-            "no process answers at {}; is `weir steer run` running, and may you connect?",
+            "no controller answers at {}; start `weir steer run`, or connect as a user who may",
             at.display()
         )))
     };
