@@ -14,7 +14,7 @@
 //! | lifetimes | `LIVES` | the curve of Azure 2019 in that analysis up to 100 h; beyond, so that the mean is that of the trace, 60.3 h |
 //! | VMs that are deployed together | `TOGETHER` | the curve of Azure 2019 in that analysis; that at most 20 are in one cluster is assumed. In the trace of 2017 a tenant's VMs that arrive within 5 min are 4.1 in the mean, 92 % of one size, and 70 % of neighbours live equally long (traces of github.com/huaweicloud/trace_generation_rnn): here all arrive and leave at once |
 //! | sensitivity of VMs that are deployed together | equal | assumed; VMs of a subscription are much alike (Cortez et al., Resource Central, SOSP 2017) |
-//! | utilisation | a level for each cluster from 60 to 90 % of the cores, 5 % more or less over a day | assumed; Figure 2a of Pond shows 60 to 90 % |
+//! | utilisation | a level for each cluster from 60 to 90 % of the cores, 5 % more or less over a day; the mean of many machines: with fewer than 16 the VMs that come at once may ask for twice the cores there are | assumed; Figure 2a of Pond shows 60 to 90 % |
 //! | difference of clusters | each size's weight times an eighth to 8 | set, with the memory of a machine, by stranded memory |
 //! | shift | from its day on, VMs of 2 GiB a core are twice as frequent | assumed; Pond says that it strands memory |
 //! | cores of a machine | 96 | hardware threads of two sockets of Pond's Intel server with 24 cores each (section 6.1) |
