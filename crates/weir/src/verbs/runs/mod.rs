@@ -16,7 +16,7 @@ use clap::Subcommand;
 use crate::context::{Context, Format};
 use crate::driver::POINTS;
 use crate::failure::Result;
-use crate::output::{alike, count, print, print_text, seconds, to_json, wrap};
+use crate::output::{alike, count, print, print_text, quoted, seconds, to_json, wrap};
 use crate::render::csv;
 use crate::session;
 use crate::storage;
@@ -171,7 +171,7 @@ fn describe(run: &StoredRun) -> String {
             .into_iter()
             .flatten()
             .filter_map(|w| w.as_str());
-        shell_words::join(words)
+        words.map(quoted).collect::<Vec<_>>().join(" ")
     };
     text.push_str(&wrap(
         &format!("weir {}", words(&run.arguments)),

@@ -22,7 +22,7 @@ use crate::counting::on_this_host;
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
-use crate::output::seconds;
+use crate::output::{quoted, seconds};
 use crate::session::say;
 use crate::studies::WORKLOAD_RECORD;
 
@@ -213,7 +213,8 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
     if tag.is_some() && !read.mappings.names().any(|name| name.starts_with("site-")) {
         say(&format!("weir: warning: {}", tag::NOTHING));
     }
-    let words = shell_words::join(&args.command);
+    let words: Vec<String> = args.command.iter().map(|word| quoted(word)).collect();
+    let words = words.join(" ");
     let partial = context.stop.requested();
     let asked = &args.description;
     write(&read, &words, &file, asked, keeping, partial, context)?;
