@@ -384,6 +384,16 @@ fn a_file_of_workloads_is_evaluated() {
 }
 
 #[test]
+fn a_program_that_hardly_waits_for_memory_has_no_bound() {
+    let place = Place::new();
+    let out = place
+        .run("explain perlbench-like --on emr2s+cxl-a")
+        .expect(0)
+        .out();
+    assert!(out.contains("dram: hardly waits for memory"), "{out}");
+}
+
+#[test]
 fn runs_of_every_kind_are_compared() {
     let place = Place::new();
     for verb in [

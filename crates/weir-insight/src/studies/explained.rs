@@ -339,13 +339,13 @@ impl Outcome for Explained {
             .zip(&names)
             .filter(|(run, _)| run.counts_cycles())
         {
-            let text = match run.bound {
-                Some(_) if run.lost.dram.is_some_and(|pct| pct < HARDLY) => format!(
+            let text = match (run.bound, run.lost.dram) {
+                (Some(_), Some(pct)) if pct < HARDLY => format!(
                     "hardly waits for memory, which costs {} % of its cycles",
-                    figure(run.lost.dram.unwrap_or(0.0))
+                    figure(pct)
                 ),
-                Some(bound) => format!("waits for {bound}: {}", run.evidence),
-                None => match most_lost(&run.lost) {
+                (Some(bound), _) => format!("waits for {bound}: {}", run.evidence),
+                (None, _) => match most_lost(&run.lost) {
                     Some((cause, pct)) => format!(
                         "loses most to {cause}: {} % of its cycles; whether it waits for latency or for bandwidth is not known: {}",
                         figure(pct),

@@ -205,9 +205,8 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
     })?;
     if read.watch.accesses() == 0 {
         return Err(Failure::request(format!(
-            "no access of `{name}` was seen: {} follows one process alone, so name the program that such a command starts, \
-             or take --children; what it printed may tell more",
-            with.words()
+            "no access of `{name}` was seen; what it printed may say why. If it starts another program, name that one, or take \
+             --with lackey --children"
         )));
     }
     if tag.is_some() && !read.mappings.names().any(|name| name.starts_with("site-")) {
