@@ -128,11 +128,14 @@ fn command(arguments: &Value, seed: u64) -> String {
     let mut words: Vec<String> = std::iter::once("weir".to_owned())
         .chain(typed.filter_map(Value::as_str).map(quoted))
         .collect();
-    if !words
+    // What follows is of another command.
+    let own = words
         .iter()
-        .any(|w| w == "--seed" || w.starts_with("--seed="))
-    {
-        words.push(format!("--seed {seed}"));
+        .position(|word| word == "--")
+        .unwrap_or(words.len());
+    let is_given = |word: &String| word == "--seed" || word.starts_with("--seed=");
+    if !words[..own].iter().any(is_given) {
+        words.insert(own, format!("--seed {seed}"));
     }
     words.join(" ")
 }
@@ -177,6 +180,11 @@ mod tests {
         assert_eq!(
             command(&json!(["tour", "--seed=3"]), 3),
             "weir tour --seed=3"
+        );
+        let recorded = json!(["workload", "record", "--", "ls", "--seed"]);
+        assert_eq!(
+            command(&recorded, 1),
+            "weir workload record --seed 1 -- ls --seed"
         );
         assert_eq!(command(&json!(null), 1), "weir --seed 1");
     }

@@ -90,6 +90,7 @@ impl Chart for LineChart {
         const PLOT: f64 = 250.0;
         let entries: Vec<_> = (self.series.iter().enumerate())
             .map(|(n, series)| (self.entry(n, series), series.look))
+            .filter(|(name, _)| !name.is_empty())
             .collect();
         let (legend, legend_height) = legend(room, LEFT, &entries, true);
         let (right, top) = (room.width() - RIGHT, legend_height + 30.0);
