@@ -72,6 +72,8 @@ fn a_trace_becomes_a_description_that_runs() {
     assert_eq!(wide, None);
     // Its chart has one line, and no column that tells lines apart.
     place.run("report 1 -o page.html").expect(0);
+    let words = "whether the description misses in caches of";
+    assert_eq!(text(&place.path("page.html")).matches(words).count(), 1);
     // A second one must be named.
     place
         .run("workload import two.lackey")

@@ -102,7 +102,8 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
 
 /// A chapter for each kind of what studies found.
 fn found(insights: &[Insight]) -> Vec<Chapter> {
-    let kinds = STORED.iter().map(|reader| reader.schema);
+    // Several verbs may have one kind of document.
+    let kinds = distinct(STORED.iter().map(|reader| reader.schema));
     let of_kind = |schema: &str| -> Vec<(&Insight, &Shown)> {
         let shown = insights.iter().map(|insight| (insight, &insight.shown));
         shown.filter(|(_, s)| s.header.schema == schema).collect()
@@ -123,7 +124,7 @@ fn found(insights: &[Insight]) -> Vec<Chapter> {
             below: Vec::new(),
         })
     };
-    kinds.filter_map(chapter).collect()
+    kinds.into_iter().filter_map(chapter).collect()
 }
 
 /// Pictures of several runs at once.
