@@ -119,6 +119,8 @@ pub fn measure(
     // Sums by weight: watts, the logarithm of cycles per instruction, and the worst latency.
     let (mut weights, mut watts, mut cycles, mut p99) = (0.0, 0.0, 0.0, 0.0_f64);
     let mut neighbour = 0.0;
+    // Also where nothing runs: a design without a tier that its policy names cannot be.
+    let pages = placement(&candidate.policy, lab.topology()).map_err(LabError::Failed)?;
     let sampled = match space.tenants.is_empty() || !space.runs() {
         true => None,
         false => Some((models.sampled)(&candidate.on).map_err(LabError::Failed)?),
@@ -134,7 +136,14 @@ pub fn measure(
     for own in space.workloads.iter().filter(|_| space.runs()) {
         let mut workload = own.workload.clone();
         workload.threads = candidate.threads.unwrap_or(workload.threads);
-        let pages = placement(&candidate.policy, lab.topology()).map_err(LabError::Failed)?;
+        // Figures are of one socket.
+        let cores = lab.topology().cores.len();
+        if workload.threads as usize > cores {
+            return Err(LabError::Failed(format!(
+                "`{}` has {} threads; a socket of this design has {cores} cores",
+                workload.name, workload.threads
+            )));
+        }
         let ran = match &colocated {
             Some(colocated) => {
                 let (ran, got) = colocated.run(&workload, &pages)?;

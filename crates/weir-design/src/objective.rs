@@ -8,7 +8,7 @@ weir_model::named! {
     #[derive(Serialize, Deserialize, JsonSchema)]
     #[serde(rename_all = "snake_case")]
     pub enum Objective {
-        /// Instructions a second, of those of the first design; the geometric mean of the workloads by weight.
+        /// Instructions a second, of those of the first design that can be; the geometric mean of the workloads by weight.
         Speed = "speed",
         /// Bandwidth that the tenants that run with the workloads get, in GB/s; the mean over the workloads by weight.
         Neighbour = "neighbour",

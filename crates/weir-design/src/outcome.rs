@@ -44,7 +44,7 @@ pub struct Design {
     pub values: Vec<String>,
     /// The platform, as `--on` takes it.
     pub on: String,
-    /// Instructions a second, of those of the first design: the geometric mean of the workloads by weight.
+    /// Instructions a second, of those of the first design that can be: the geometric mean of the workloads by weight.
     #[schemars(extend("x-unit" = "x"))]
     pub speed: Option<f64>,
     /// Bandwidth of the tenants that run with the workloads; the mean over the workloads by weight.

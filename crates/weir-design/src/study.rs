@@ -9,7 +9,7 @@ use crate::measure::{Measured, measure, speed};
 use crate::objective::Objective;
 use crate::outcome::{Design, Designs, Effect};
 use crate::pareto::{Ranks, front};
-use crate::search::{Method, Search};
+use crate::search::{Method, Search, Size, count, values};
 use crate::space::{Models, Space};
 
 /// Search a space of servers for the designs that no other dominates.
@@ -18,7 +18,7 @@ use crate::space::{Models, Space};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = "\
 Objectives:
-  speed      instructions a second, of those of the first design
+  speed      instructions a second, of those of the first design that can be
   neighbour  bandwidth of the tenants that run with the workloads
   p99        99th percentile of loads from memory under the workloads
   watts      power of the server
@@ -43,6 +43,9 @@ pub struct DesignStudy {
     #[arg(skip)]
     pub space: Option<(Space, Models)>,
 }
+
+/// Designs, of the first of the space, among which the one is looked for that speed is compared with.
+const MOST_FIRST: u128 = 1_000;
 
 /// A design that was tried.
 struct Tried {
@@ -106,12 +109,11 @@ impl Work<'_> {
         );
         let total = usize::try_from(search.points()).unwrap_or(usize::MAX);
         let mut place = 0;
-        // What speed is compared with. It is answered from the store where the search tries it as well.
-        let first = match self.space.figures().contains(&Objective::Speed) {
-            true => self.first(&vec![0; sizes.len()])?,
-            false => None,
+        let (first, lacks_first) = match self.first(&sizes) {
+            Ok(first) => (first, false),
+            Err(LabError::Part) => (None, true),
+            Err(why) => return Err(why),
         };
-        let lacks_first = first.is_none() && self.space.figures().contains(&Objective::Speed);
         let workers = workers(self.space, self.models);
         let (mut tried, mut scores) = (Vec::new(), Vec::new());
         let mut ranks = Ranks::default();
@@ -151,15 +153,27 @@ impl Work<'_> {
         Ok(self.outcome(&tried, first.as_deref()))
     }
 
-    /// What it does, or nothing where another worker measures it.
-    fn first(&self, values: &[usize]) -> Result<Option<Vec<f64>>, LabError> {
-        let own = self.one(0, values).ok_or(LabError::Stopped)?;
-        match own.measured {
-            Ok(measured) => Ok(Some(measured.rates)),
-            Err(LabError::Part) => Ok(None),
-            Err(why) => Err(LabError::Nothing(format!(
-                "the first design, with which speed is compared, cannot be measured: {why}"
+    /// What speed is compared with: the first design of the space that can be, if there is one. It is answered from the store
+    /// where the search tries it as well.
+    fn first(&self, sizes: &[Size]) -> Result<Option<Vec<f64>>, LabError> {
+        if !self.space.figures().contains(&Objective::Speed) {
+            return Ok(None);
+        }
+        let all = count(sizes);
+        let mut last = String::new();
+        for at in 0..all.min(MOST_FIRST) {
+            let own = self.one(at as usize, &values(sizes, at));
+            match own.ok_or(LabError::Stopped)?.measured {
+                Ok(measured) => return Ok(Some(measured.rates)),
+                Err(LabError::Part) => return Err(LabError::Part),
+                Err(why) => last = why.to_string(),
+            }
+        }
+        match all > MOST_FIRST {
+            true => Err(LabError::Nothing(format!(
+                "speed needs a design to be compared with, and none of the first {MOST_FIRST} can be: {last}"
             ))),
+            false => Ok(None),
         }
     }
 
@@ -270,7 +284,7 @@ impl Work<'_> {
                 .collect(),
             search: space.method,
             search_seed: space.seed,
-            space: crate::search::count(&space.sizes()) as f64,
+            space: count(&space.sizes()) as f64,
         }
     }
 

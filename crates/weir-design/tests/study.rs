@@ -183,7 +183,7 @@ fn figures_of_parts_need_no_workload() {
         found
             .designs
             .iter()
-            .all(|own| own.pins.is_some() && own.watts.is_none())
+            .all(|own| own.pins.is_some() == own.why.is_none() && own.watts.is_none())
     );
     assert_eq!(found.designs[0].pins, Some(8.0 * 160.0));
 }
@@ -249,10 +249,7 @@ fn whys(text: &str) -> Vec<String> {
 
 #[test]
 fn a_design_that_cannot_have_its_tenants_or_controller_is_kept_with_the_reason() {
-    // Without `speed` there is no first design that must be possible.
-    let bare = WITH_TENANT
-        .replace("base = \"emr2s+cxl-a\"", "base = \"emr2s\"")
-        .replace("[[objective]]\nname = \"speed\"\n", "");
+    let bare = WITH_TENANT.replace("base = \"emr2s+cxl-a\"", "base = \"emr2s\"");
     assert_eq!(whys(&bare), ["this design has no tier `cxl0`"; 2]);
     let local = bare
         .replace("cxl0:nt_st", "dram:nt_st")
@@ -269,6 +266,32 @@ fn a_design_that_cannot_have_its_tenants_or_controller_is_kept_with_the_reason()
         whys(&crowded),
         ["`scan-column` has 8 threads and its tenants 30; this design has 32 cores"; 2]
     );
+}
+
+#[test]
+fn speed_is_compared_with_the_first_design_that_can_be_and_pages_without_a_tier_are_no_design() {
+    let text = |objective: &str| {
+        let axes = [("cards", "0, 1"), ("policy", "\"dram=1,cxl=1\", \"dram\"")];
+        let axes =
+            axes.map(|(key, values)| format!("[[axis]]\nkey = \"{key}\"\nvalues = [{values}]\n"));
+        let workload = "[[workload]]\nname = \"scan-column\"\n[[objective]]\nname = ";
+        format!(
+            "kind = \"design\"\nbase = \"emr2s+cxl-a\"\n{}{workload}\"{objective}\"\n",
+            axes.join("")
+        )
+    };
+    for objective in ["speed", "dollars"] {
+        let found = whole(&text(objective), &Store::default());
+        let [first, rest @ ..] = found.designs.as_slice() else {
+            panic!("{found:?}")
+        };
+        assert_eq!(first.standing, "impossible", "{objective}");
+        let why = first.why.as_deref();
+        assert_eq!(why, Some("this design has no tier `cxl`"), "{objective}");
+        assert!(rest.iter().all(|own| own.feasible), "{found:?}");
+        let is_compared = objective == "speed";
+        assert_eq!(rest[0].speed, is_compared.then_some(1.0));
+    }
 }
 
 #[test]

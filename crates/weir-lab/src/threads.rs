@@ -31,7 +31,7 @@ impl FromStr for Threads {
             match part.trim().parse() {
                 Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
                 _ => Err(format!(
-                    "`{part}` is no number of threads; write 4, or 1..32"
+                    "`{text}` is no number of threads; write 4, or 1..32"
                 )),
             }
         };

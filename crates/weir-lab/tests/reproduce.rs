@@ -31,6 +31,7 @@ fn row(id: &str, kind: PublishedKind, value: f64, unit: &str) -> Published {
         what: "a figure".into(),
         condition: String::new(),
         value,
+        bound: None,
         unit: unit.into(),
         place: "Table 1".into(),
     }

@@ -392,7 +392,7 @@ pub struct ReproduceRow {
     pub own_form: Option<f64>,
     /// The unit of all three.
     pub unit: String,
-    /// (ours - published) / published, in percent.
+    /// (ours - published) / published, in percent; 0 if ours keeps what was published as a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_pct: Option<f64>,
     /// How ours came about.

@@ -55,6 +55,18 @@ crate::named! {
     }
 }
 
+crate::named! {
+    /// What a printed number is, where the figure itself may be larger or smaller.
+    #[derive(Serialize, Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    pub enum PublishedBound {
+        /// The figure is at least that.
+        Least = "least",
+        /// The figure is at most that.
+        Most = "most",
+    }
+}
+
 /// One number printed in a paper.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Published {
@@ -72,11 +84,29 @@ pub struct Published {
     pub condition: String,
     /// The number as printed.
     pub value: f64,
+    /// Whether it is only a bound. The largest or smallest of what was measured is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bound: Option<PublishedBound>,
     /// Its unit.
     pub unit: String,
     /// Table, figure or section.
     #[serde(rename = "where")]
     pub place: String,
+}
+
+impl Published {
+    /// By how much a figure differs, in percent; 0 if it keeps a bound, `None` of a published 0.
+    pub fn difference_pct(&self, figure: f64) -> Option<f64> {
+        let keeps = match self.bound {
+            Some(PublishedBound::Least) => figure >= self.value,
+            Some(PublishedBound::Most) => figure <= self.value,
+            None => false,
+        };
+        match keeps {
+            true => Some(0.0),
+            false => (self.value != 0.0).then(|| (figure - self.value) / self.value * 100.0),
+        }
+    }
 }
 
 /// A paper and the numbers it prints.
@@ -168,6 +198,7 @@ fn read_row(table: &Table<'_>, paper: &str) -> Option<Published> {
     let [id, platform, what, unit, place] =
         ["id", "platform", "what", "unit", "where"].map(|key| text(table, key));
     let condition = table.get("condition");
+    let bound = table.get("bound");
     let value = table.need("value", "214");
     let kind = table.need("kind", "\"result\"");
     table.done("a row");
@@ -184,6 +215,10 @@ fn read_row(table: &Table<'_>, paper: &str) -> Option<Published> {
         kind: kind?,
         what: what?,
         value: value?,
+        bound: match bound {
+            Some(field) => Some(field.word(&PublishedBound::ALL, PublishedBound::name)?),
+            None => None,
+        },
         unit: unit?,
         place: place?,
     })
@@ -208,6 +243,25 @@ mod tests {
             }
         }
         assert_eq!(ids.len(), builtin_rows().len());
+    }
+
+    #[test]
+    fn a_bound_that_is_kept_is_no_difference() {
+        let off = |id: &str, figure: f64| {
+            let rows = builtin_rows();
+            let row = rows.into_iter().find(|row| row.id == id).unwrap();
+            row.difference_pct(figure)
+        };
+        // At most 3 %, and at least 180 ns.
+        assert_eq!(
+            [off("PON-031", 0.6), off("PON-031", 6.0)],
+            [Some(0.0), Some(100.0)]
+        );
+        assert_eq!(
+            [off("PON-009", 195.0), off("PON-009", 90.0)],
+            [Some(0.0), Some(-50.0)]
+        );
+        assert_eq!(off("SUP-039", 107.0), Some(-50.0));
     }
 
     #[test]

@@ -48,6 +48,7 @@ impl Medium {
                 why: "there is no such device".into(),
             });
         }
+        let was_there = path.exists();
         let mut options = OpenOptions::new();
         options.read(true).write(write).mode(0o600);
         let file = options
@@ -81,7 +82,11 @@ impl Medium {
         if let (true, Some(wanted)) = (fresh, create) {
             // Blocks are there before they are mapped: a full file system is an error here, and no SIGBUS later.
             if let Err(source) = allocate(&file, wanted) {
-                let _ = file.set_len(0);
+                // Nothing is left of what was not there before.
+                let _ = match was_there {
+                    true => file.set_len(0),
+                    false => std::fs::remove_file(path),
+                };
                 return Err(io("allocate the blocks of")(source));
             }
             bytes = wanted;

@@ -15,7 +15,7 @@ pub struct Actor {
 /// Where an event is from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line of the trace, from 1.
+    /// The line of the trace, from 1; 0 before the first.
     pub line: u64,
     /// The line of the program, as `file:line`, where it is known.
     pub source: Option<Rc<str>>,
@@ -25,6 +25,7 @@ impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.source {
             Some(source) => write!(f, "{source}"),
+            None if self.line == 0 => f.write_str("the begin of the trace"),
             None => write!(f, "line {} of the trace", self.line),
         }
     }

@@ -139,6 +139,11 @@ impl Outcome for PersistCheck {
                     verdict(Severity::Note, "looked at until then", all),
                 ]
             }
+            _ if self.cut_short + self.unchecked > 0 => vec![verdict(
+                Severity::Note,
+                "nothing illegal was found",
+                format!("not all was looked at of {all}"),
+            )],
             _ => vec![verdict(
                 Severity::Note,
                 "consistent",
@@ -154,17 +159,26 @@ impl Outcome for PersistCheck {
             answer.push(verdict(Severity::Doubt, "not all states", text));
         }
         if self.unchecked > 0 {
+            let were = if self.unchecked == 1 { "was" } else { "were" };
             let text = format!(
-                "{} more were not given to the command; allow more with --images",
-                self.unchecked
+                "{} {were} not given to the command; allow more with --images",
+                count(self.unchecked, "state")
             );
             answer.push(verdict(Severity::Doubt, "not all images", text));
         }
         // Nothing is looked at behind a counter-example, where fences may be.
         if self.fences == 0 && self.consistent {
-            let text = "the trace has nothing that waits for a flush, so that none is ever ensured"
-                .to_owned();
-            answer.push(verdict(Severity::Doubt, "no fence", text));
+            let (lacks, text) = match self.platform == Platform::PageCache.name() {
+                true => (
+                    "no sync",
+                    "the trace has no `sync`, which alone ensures that the disk has a page",
+                ),
+                false => (
+                    "no fence",
+                    "the trace has nothing that waits for a flush, so that none is ever ensured",
+                ),
+            };
+            answer.push(verdict(Severity::Doubt, lacks, text.to_owned()));
         }
         answer
     }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use weir_lab::latency::LAST_QUICK_STEP;
 use weir_model::access::Op;
 use weir_model::document::{BenchDocument, Point, Theory};
 use weir_model::topology::{Tier, TierName};
@@ -48,20 +49,25 @@ pub fn summarise(document: &BenchDocument) -> Vec<TierSummary> {
     (document.header.topology.tiers.iter())
         .map(|tier| TierSummary {
             tier: tier.clone(),
-            idle: idle(&document.points, &tier.name),
+            idle: idle(document, &tier.name),
             peaks: peaks(&document.points, &tier.name),
         })
         .filter(|summary| summary.idle.is_some() || !summary.peaks.is_empty())
         .collect()
 }
 
-/// The largest working set, without page walks where both kinds of chase were run.
-fn idle(points: &[Point], tier: &TierName) -> Option<Idle> {
-    let steps = points
+/// The largest working set, without page walks where both kinds of chase were run. A run that was stopped may not have come
+/// to one that leaves the caches.
+fn idle(document: &BenchDocument, tier: &TierName) -> Option<Idle> {
+    let steps = document
+        .points
         .iter()
         .filter(|p| p.tier == *tier && is_chase(p) && p.ns.is_some());
     let last = steps.max_by_key(|p| (p.pattern == "chase_tlb_friendly", p.wss_bytes))?;
     let size = last.wss_bytes.unwrap_or_default();
+    if document.header.partial && size < LAST_QUICK_STEP {
+        return None;
+    }
     Some(Idle {
         ns: last.ns?.mean.get(),
         ci95: last.ci95,

@@ -141,6 +141,11 @@ fn wrong_requests_say_what_to_do() {
         ("init small --size 8KiB", 2, "small cannot become a pool"),
         ("init small --size 1KiB", 2, "so that it needs "),
         (
+            "init large --size 100TiB",
+            1,
+            "cannot allocate the blocks of large",
+        ),
+        (
             "init /dev/weir-nothing --size 4MiB",
             2,
             "there is no such device",
@@ -186,6 +191,7 @@ fn wrong_requests_say_what_to_do() {
     ] {
         run(&place, "a", words).refuses(code, &[said]);
     }
+    assert!(!place.path("large").exists(), "nothing of it is left");
     run(&place, "c", "gc pool").refuses(2, &["does not admit a host \"c\"; it admits a, b"]);
     run(&place, "no name", "gc pool").refuses(2, &["name this host with --host"]);
     let mut bytes = std::fs::read(place.path("pool")).unwrap();

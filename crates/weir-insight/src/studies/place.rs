@@ -135,7 +135,8 @@ impl Study for AdviseObjects {
         };
         let ends = ends(lab, workload, &tiers, &options)?;
         let goal = match self.free {
-            None => Goal::Loss(self.max_loss / 100.0),
+            // What sums are rounded by is no loss.
+            None => Goal::Loss(self.max_loss / 100.0 + 1e-9),
             Some(Part::Bytes(bytes)) => Goal::Free(bytes.get() as f64),
             Some(Part::Share(share)) => Goal::Free(ends.all() * share),
         };

@@ -201,8 +201,7 @@ impl Engine<'_> {
         Some(Some(ReproduceRow {
             ours: Some(ours),
             own_form: own.flatten().and_then(Result::ok),
-            difference_pct: (row.value != 0.0 && !rule.is_change)
-                .then(|| (ours - row.value) / row.value * 100.0),
+            difference_pct: row.difference_pct(ours).filter(|_| !rule.is_change),
             kind: rule.kind,
             note: notes.join("; "),
             ..plain(row)

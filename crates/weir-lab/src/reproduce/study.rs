@@ -189,8 +189,13 @@ impl Outcome for Reproduction {
         all.extend(noted.map(|(text, ids)| note(&ids.join(", "), text.into())));
         if self.left_out > 0 {
             let text = format!(
-                "{} more rows state a configuration or context, not a figure",
-                self.left_out
+                "{} more {} or context, not a figure",
+                self.left_out,
+                if self.left_out == 1 {
+                    "row states a configuration"
+                } else {
+                    "rows state a configuration"
+                }
             );
             all.push(note("left out", text));
         }
@@ -223,7 +228,8 @@ fn count(rows: &[ReproduceRow], kind: RowKind) -> Option<String> {
     let of_kind: Vec<&ReproduceRow> = rows.iter().filter(|row| row.kind == kind).collect();
     let off = of_kind.iter().filter_map(|row| row.difference_pct);
     let off: Vec<f64> = off.map(f64::abs).collect();
-    let mut text = format!("{} rows", of_kind.len());
+    let rows = if of_kind.len() == 1 { "row" } else { "rows" };
+    let mut text = format!("{} {rows}", of_kind.len());
     if !off.is_empty() {
         let within = |most: f64| off.iter().filter(|o| **o <= most).count();
         text.push_str(&format!(

@@ -32,7 +32,7 @@ const FIRST_STEP: Bytes = Bytes::kib(4);
 /// The staircase goes at least to here (MEMO Fig 2).
 const LAST_STEP: Bytes = Bytes::gib(1);
 /// And in a quick run to here.
-const LAST_QUICK_STEP: Bytes = Bytes::mib(256);
+pub const LAST_QUICK_STEP: Bytes = Bytes::mib(256);
 /// Or to this many times the last-level cache, so that few hops still hit it.
 const TIMES_CACHE: u64 = 4;
 

@@ -48,6 +48,7 @@ impl Chapter {
 /// Every chapter that has a figure.
 pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
     let all: Vec<&dyn Cited> = sections.iter().map(|s| s as &dyn Cited).collect();
+    let tiers = tier_names(sections, insights);
     let overall = [
         figures::idle_latencies(sections),
         figures::peak_bandwidths(sections),
@@ -80,7 +81,7 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
             below: sections.iter().map(figures::behind_cells).collect(),
         },
     ];
-    chapters.extend(found(insights));
+    chapters.extend(found(insights, &tiers));
     chapters.push(Chapter {
         id: "tables",
         title: "Other runs",
@@ -92,7 +93,7 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
         id: study.name,
         title: study.title,
         words: study.words,
-        plates: of_each(&|section| studied(section, study.name)),
+        plates: of_each(&|section| studied(section, study.name, &tiers)),
         below: Vec::new(),
     });
     chapters.splice(2..2, of_points);
@@ -101,7 +102,7 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
 }
 
 /// A chapter for each kind of what studies found.
-fn found(insights: &[Insight]) -> Vec<Chapter> {
+fn found(insights: &[Insight], tiers: &[String]) -> Vec<Chapter> {
     // Several verbs may have one kind of document.
     let kinds = distinct(STORED.iter().map(|reader| reader.schema));
     let of_kind = |schema: &str| -> Vec<(&Insight, &Shown)> {
@@ -118,7 +119,7 @@ fn found(insights: &[Insight]) -> Vec<Chapter> {
             plates: (together(&all).into_iter())
                 .chain(
                     all.iter()
-                        .flat_map(|(insight, shown)| alone(insight, shown)),
+                        .flat_map(|(insight, shown)| alone(insight, shown, tiers)),
                 )
                 .collect(),
             below: Vec::new(),
@@ -147,16 +148,24 @@ fn together(all: &[(&Insight, &Shown)]) -> Vec<Markup> {
 }
 
 /// Pictures of one run.
-fn alone(insight: &Insight, shown: &Shown) -> Vec<Markup> {
+fn alone(insight: &Insight, shown: &Shown, tiers: &[String]) -> Vec<Markup> {
     let views = shown.views.iter().filter(|view| !view.together);
     let views: Vec<View> = views.cloned().collect();
-    let tiers = tier_names(&shown.header.topology);
-    let drawn = picture::pictures(&shown.frames, &views, insight.machine(), &tiers);
+    let drawn = picture::pictures(&shown.frames, &views, insight.machine(), tiers);
     drawn.iter().map(|d| plate(d, &[insight])).collect()
 }
 
-fn tier_names(topology: &Topology) -> Vec<String> {
-    topology.tiers.iter().map(|t| t.name.to_string()).collect()
+/// The tiers of all machines of the page, each once: the place of a tier is its colour.
+fn tier_names(sections: &[Section], insights: &[Insight]) -> Vec<String> {
+    let of_sections = sections.iter().map(|own| &own.document.header.topology);
+    let all = of_sections.chain(insights.iter().map(|own| &own.shown.header.topology));
+    distinct(all.flat_map(|own: &Topology| own.tiers.iter().map(|tier| tier.name.to_string())))
+}
+
+/// Whether a cell has words enough to be broken over lines.
+fn is_long(cell: &str) -> bool {
+    const LONG: usize = 24;
+    cell.chars().count() > LONG
 }
 
 /// The tables of a run without a chapter of its own.
@@ -167,11 +176,11 @@ fn tables(insight: &Insight) -> Vec<Markup> {
     }
     let plate = |sheet: Sheet| {
         html! {
-            figure {
+            figure class="broad" {
                 h3 { (sheet.title) }
                 div class="scroll" { table {
                     thead { tr { @for head in &sheet.heads { th { (head.head().replace('\n', " ")) } } } }
-                    tbody { @for row in &sheet.rows { tr { @for cell in row { td { (cell) } } } } }
+                    tbody { @for row in &sheet.rows { tr { @for cell in row { td class=[is_long(cell).then_some("words")] { (cell) } } } } }
                 } }
                 figcaption { p class="origin" { (insight.origin()) } p { code class="again" { (insight.command()) } } }
             }
@@ -182,7 +191,7 @@ fn tables(insight: &Insight) -> Vec<Markup> {
 }
 
 /// The pictures of a study's views.
-fn studied(section: &Section, study: &str) -> Vec<Drawn> {
+fn studied(section: &Section, study: &str, tiers: &[String]) -> Vec<Drawn> {
     let header = &section.document.header;
     let about = About {
         machine: &header.machine,
@@ -195,8 +204,7 @@ fn studied(section: &Section, study: &str) -> Vec<Drawn> {
         .filter(|view| view.study == study)
         .collect();
     let frames = [Frame::of("points", points)];
-    let tiers = tier_names(&header.topology);
-    let mut drawn = picture::pictures(&frames, &views, section.machine(), &tiers);
+    let mut drawn = picture::pictures(&frames, &views, section.machine(), tiers);
     for view in &views {
         if let Shape::Picture("tails") = view.shape {
             drawn.extend(figures::tails(section));

@@ -1,10 +1,11 @@
 //! The page: what was measured, on what, under which conditions, and what it means.
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
-use weir_lab::Study as _;
 use weir_lab::interplay::Interplay;
+use weir_lab::reproduce::Reproduction;
 use weir_lab::studies::POINT_STUDIES;
 use weir_lab::verdict::name;
+use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::Point;
 use weir_model::frame::Frame;
 
@@ -44,8 +45,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let machines = distinct(named.chain(insights.iter().map(Insight::machine)));
     let title = format!("Weir: {}", machines.join(", "));
     let chapters = chapters(sections, insights);
-    let about = about(sections, insights);
-    let heading = format!("{about} {}", machines.join(" and "));
+    let heading = heading(sections, insights, &machines);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -90,6 +90,15 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     };
     // XML, which a saved figure is, has no place for control characters, escaped or not.
     page.into_string().replace(forbidden_in_xml, "\u{fffd}")
+}
+
+/// What a page is about, and on which machines.
+fn heading(sections: &[Section], insights: &[Insight], machines: &[&str]) -> String {
+    let reproduced = |insight: &Insight| insight.head().schema == Reproduction::SCHEMA;
+    if sections.is_empty() && insights.iter().all(reproduced) {
+        return "Published figures and ours".to_owned();
+    }
+    format!("{} {}", about(sections, insights), machines.join(" and "))
 }
 
 /// What a page is about: words that the names of its machines follow.
@@ -256,7 +265,7 @@ fn counted(points: &[&Point]) -> String {
 fn rows(frame: &Frame, origin: &str) -> Markup {
     html! {
         details class="table" {
-            summary { "Table of the " (frame.rows.len()) " " (frame.name.replace('_', " ")) " of " (origin) }
+            summary { "Table " (frame.name.replace('_', " ")) ", " (several(frame.rows.len() as u32, "row")) ", of " (origin) }
             div class="scroll" { (cells(frame)) }
         }
     }

@@ -88,8 +88,8 @@ struct CheckArgs {
     #[arg(long, value_name = "N", default_value_t = Limits::default().states as u32, value_parser = clap::value_parser!(u32).range(1..))]
     states: u32,
     /// States that --check is run for; those with the same bytes and mark count once.
-    #[arg(long, value_name = "N", default_value_t = 1000)]
-    images: usize,
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..))]
+    images: u32,
     /// Bytes that recovery does not use, such as locks in the pool: stores there
     /// always arrive.
     #[arg(long, value_name = "OFFSET+BYTES", value_parser = range)]
@@ -120,7 +120,7 @@ fn check(args: &CheckArgs, context: &Context) -> Result<()> {
     };
     let found = match &args.check {
         Some(line) => {
-            let mut command = CheckCommand::new(line, args.images)?;
+            let mut command = CheckCommand::new(line, args.images as usize)?;
             follow(
                 args,
                 context,
@@ -148,7 +148,8 @@ fn check(args: &CheckArgs, context: &Context) -> Result<()> {
 fn range(text: &str) -> std::result::Result<Range<u64>, String> {
     let parsed = text.split_once('+').and_then(|(from, length)| {
         let (from, length): (u64, u64) = (from.parse().ok()?, length.parse().ok()?);
-        Some(from..from.checked_add(length)?)
+        let ends = from.checked_add(length)?;
+        (length > 0).then_some(from..ends)
     });
     parsed.ok_or_else(|| "write it as OFFSET+BYTES, such as 4096+64".into())
 }
@@ -191,6 +192,15 @@ where
                 )));
             }
             weir_persist::Event::Require(_) => has_requirement = true,
+            weir_persist::Event::Pool(bytes) => {
+                if let Some(beyond) = args.volatile.iter().find(|own| own.end > *bytes) {
+                    return Err(Failure::request(format!(
+                        "--volatile {}+{}: the pool of {name} has {bytes} bytes",
+                        beyond.start,
+                        beyond.end - beyond.start
+                    )));
+                }
+            }
             _ => {}
         }
         checker.event(&place, &event)?;

@@ -40,6 +40,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.output.as_os_str() != "-" {
         files::check(&args.output)?;
     }
+    if machine::host_pages(&args.beside).is_none() {
+        machine::compose_named(&args.beside, "--beside")?;
+    }
     let machines = [
         machine::choose(&context.global.on)?,
         machine::choose(&args.beside)?,
@@ -130,6 +133,13 @@ fn doubts(measured: &[Done<Points>]) -> String {
             machine: &header.machine,
             topology: &header.topology,
         };
+        if header.partial {
+            let stopped = format!(
+                "{}: stopped; figures that were not measured are missing",
+                header.name()
+            );
+            text.push_str(&wrap(&stopped, "! ", "  "));
+        }
         let all = measured.document.output.answer(about);
         for verdict in all
             .iter()

@@ -109,7 +109,12 @@ struct Plan {
     cell: f64,
     panel: f64,
     abreast: usize,
+    /// Lines on which the names of columns stand in turn.
+    lines: usize,
 }
+
+/// What a second line of names takes.
+const LINE: f64 = 13.0;
 
 impl HeatChart {
     fn plan(&self, room: Room) -> Plan {
@@ -125,10 +130,15 @@ impl HeatChart {
         let widest = names.map(|c| text_width(c)).fold(0.0, f64::max) + 8.0;
         let cell = ((room.width() - left - 4.0) / columns).min(widest.clamp(52.0, 80.0));
         let panel = (left + columns * cell).max(text_width(&self.column_title)) + GAP;
+        let names = || self.panels.iter().flat_map(|p| &p.columns);
+        // Numbers follow from those beside them; words do not.
+        let are_words = names().any(|name| name.parse::<f64>().is_err());
+        let in_turn = are_words && (cell..2.0 * cell).contains(&(widest - 2.0));
         Plan {
             left,
             cell,
             panel,
+            lines: if in_turn { 2 } else { 1 },
             abreast: ((room.width() + GAP) / panel).floor().max(1.0) as usize,
         }
     }
@@ -168,7 +178,11 @@ impl HeatChart {
             .iter()
             .map(|c| text_width(c))
             .fold(0.0, f64::max);
-        let every = ((widest + 6.0) / plan.cell).ceil().max(1.0) as usize;
+        let every = match plan.lines {
+            1 => ((widest + 6.0) / plan.cell).ceil().max(1.0) as usize,
+            _ => 1,
+        };
+        let right = left + plan.cell * panel.columns.len() as f64;
         html! {
             text class="note" x=(px(x + 2.0)) y=(px(y + 14.0)) { (self.row_title) }
             text class="heading" x=(px(left.max(x + text_width(&self.row_title) + 8.0))) y=(px(y + 14.0)) { (panel.name) }
@@ -182,11 +196,12 @@ impl HeatChart {
                 }
             }
             @for (j, name) in panel.columns.iter().enumerate().step_by(every) {
-                text class="tick" x=(px(left + plan.cell * (j as f64 + 0.5))) y=(px(bottom + 15.0)) text-anchor="middle" { (name) }
+                @let middle = (left + plan.cell * (j as f64 + 0.5)).min(right - text_width(name) / 2.0);
+                text class="tick" x=(px(middle)) y=(px(bottom + 15.0 + LINE * (j % plan.lines) as f64)) text-anchor="middle" { (name) }
             }
             @let middle = left + plan.cell * panel.columns.len() as f64 / 2.0;
             @let least = x + text_width(&self.column_title) / 2.0 + 2.0;
-            text class="title" x=(px(middle.max(least))) y=(px(bottom + 31.0)) text-anchor="middle" { (self.column_title) }
+            text class="title" x=(px(middle.max(least))) y=(px(bottom + 31.0 + LINE * (plan.lines - 1) as f64)) text-anchor="middle" { (self.column_title) }
         }
     }
 
@@ -248,7 +263,7 @@ impl Chart for HeatChart {
                 placed.push((panel, (plan.panel * i as f64, y)));
             }
             let rows = abreast.iter().map(|p| p.rows.len()).max().unwrap_or(0);
-            y += AROUND + ROW * rows as f64 + 6.0;
+            y += AROUND + ROW * rows as f64 + LINE * (plan.lines - 1) as f64 + 6.0;
         }
         let (key, key_height) = self.key(room, y + 4.0);
         let drawing = html! {

@@ -136,18 +136,41 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
             machines.push(machine);
         }
     }
+    let given = &context.global.on;
+    if given != machine::HOST && !machines.contains(given) {
+        return Err(Failure::request(format!(
+            "--on {given} has no effect: every sweep of {name} names its machines; leave out one or the other"
+        )));
+    }
     let mut parts = Vec::new();
+    // What machines refuse is reported all at once.
+    let mut wrong = Vec::new();
+    let mut note = |failure: Failure| match failure {
+        Failure::Request(error) => {
+            wrong.push(error);
+            Ok(())
+        }
+        other => Err(other),
+    };
     for machine in machines {
-        let chosen = machine::choose(&machine).map_err(|failure| match failure {
-            Failure::Request(error) => Failure::Request(error.context(name.clone())),
-            other => other,
-        })?;
+        let chosen = match machine::choose(&machine) {
+            Ok(chosen) => chosen,
+            Err(Failure::Request(error)) => {
+                note(Failure::Request(error.context(name.clone())))?;
+                continue;
+            }
+            Err(other) => return Err(other),
+        };
         let mut whole = Notes::default();
         for entry in entries.iter().filter(|entry| of(entry).contains(&machine)) {
             let job = args.job(context, &chosen, VERB);
-            let notes = job.asks(&entry.experiment).map_err(|failure| {
-                failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" ")))
-            })?;
+            let notes = match job.asks(&entry.experiment) {
+                Ok(notes) => notes,
+                Err(failure) => {
+                    note(failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" "))))?;
+                    continue;
+                }
+            };
             whole.asks.extend(notes.asks);
             weir_lab::lab::add_new(&mut whole.warnings, notes.warnings);
             whole.refused = whole.refused.or(notes.refused);
@@ -158,7 +181,11 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
             earlier: None,
         });
     }
-    Ok(parts)
+    let said: Vec<String> = wrong.iter().map(|error| format!("{error:#}")).collect();
+    match said.is_empty() {
+        true => Ok(parts),
+        false => Err(Failure::request(said.join("\n"))),
+    }
 }
 
 /// Finds the run of each part: the one that was named, or the newest with the same points on the

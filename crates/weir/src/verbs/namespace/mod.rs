@@ -229,8 +229,9 @@ fn gc(pool: &Pool, context: &Context) -> Result<()> {
         opened.handles + more.handles,
         opened.scrubbed + more.scrubbed,
     );
+    let of = if handles == 1 { "handle" } else { "handles" };
     did.push(format!(
-        "{handles} handles of dead processes dropped, {} scrubbed",
+        "{handles} {of} of dead processes dropped, {} scrubbed",
         weir_model::units::Bytes(scrubbed)
     ));
     view::print_pool(context, pool, None, did)
