@@ -431,17 +431,13 @@ impl Outcome for Neighbours {
         let text: Vec<String> = poor
             .map(|one| {
                 format!(
-                    "{} {:.0} % ({:.0} %)",
-                    one.dataset, one.hit_pct, one.capacity_pct
+                    "{:.0} % of the reads of lists of {}, and holds {:.0} % of their bytes",
+                    one.hit_pct, one.dataset, one.capacity_pct
                 )
             })
             .collect();
         if !text.is_empty() {
-            let text = format!(
-                "{} serves of the reads of lists (and holds of their bytes): {}",
-                self.from,
-                text.join(", ")
-            );
+            let text = format!("{} serves {}", self.from, text.join("; "));
             all.push(note("lists", text));
         }
         all

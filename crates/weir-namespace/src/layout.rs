@@ -194,7 +194,9 @@ impl Header {
     pub fn check(&self, medium: u64) -> Result<(), String> {
         let (data, bytes, unit) = (self.data, self.bytes, self.unit);
         if self.bytes > medium {
-            return Err(format!("it has {bytes} bytes, and the medium {medium}"));
+            return Err(format!(
+                "its pool has {bytes} bytes, and the medium {medium}: was it cut off?"
+            ));
         }
         if !unit.is_power_of_two() || unit < 4096 {
             return Err(format!(

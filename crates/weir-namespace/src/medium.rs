@@ -40,13 +40,17 @@ impl Medium {
                 source,
             }
         };
+        let unfit = |why: String| {
+            let path = path.to_owned();
+            match create {
+                Some(_) => NamespaceError::Unfit { path, why },
+                None => NamespaceError::NoPool { path, why },
+            }
+        };
         // A file in /dev would be in memory, whatever its name.
         let may = !path.starts_with("/dev") || path.starts_with("/dev/shm");
         if !may && !path.exists() {
-            return Err(NamespaceError::Unfit {
-                path: path.to_owned(),
-                why: "there is no such device".into(),
-            });
+            return Err(unfit("there is no such device".into()));
         }
         let was_there = path.exists();
         let mut options = OpenOptions::new();
@@ -57,10 +61,7 @@ impl Medium {
             .map_err(io("open"))?;
         let metadata = file.metadata().map_err(io("examine"))?;
         if metadata.file_type().is_char_device() {
-            let (bytes, unit) = device(&metadata).map_err(|why| NamespaceError::Unfit {
-                path: path.to_owned(),
-                why,
-            })?;
+            let (bytes, unit) = device(&metadata).map_err(unfit)?;
             return Ok(Self {
                 file,
                 path: path.to_owned(),
@@ -72,10 +73,7 @@ impl Medium {
             });
         }
         if !metadata.is_file() {
-            return Err(NamespaceError::Unfit {
-                path: path.to_owned(),
-                why: "it is neither a file nor a DAX device".into(),
-            });
+            return Err(unfit("it is neither a file nor a DAX device".into()));
         }
         let mut bytes = metadata.len();
         let fresh = bytes == 0 && create.is_some();

@@ -168,10 +168,12 @@ impl Outcome for PersistCheck {
         }
         // Nothing is looked at behind a counter-example, where fences may be.
         if self.fences == 0 && self.consistent {
-            let (lacks, text) = match self.platform == Platform::PageCache.name() {
+            let (lacks, text) = match Platform::named(&self.platform)
+                .is_some_and(Platform::needs_sync)
+            {
                 true => (
                     "no sync",
-                    "the trace has no `sync`, which alone ensures that the disk has a page",
+                    "the trace has no `sync`, which alone ensures anything there",
                 ),
                 false => (
                     "no fence",

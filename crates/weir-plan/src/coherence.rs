@@ -193,6 +193,25 @@ impl Outcome for CoherencePlan {
             self.checks.iter().partition(|one| one.fault.is_some());
         let states: u64 = right.iter().map(|one| one.states).sum();
         let mut notes = Vec::new();
+        // A mistake that was asked for is the question.
+        for one in planted {
+            let steps = self
+                .ways
+                .iter()
+                .filter(|way| Some(&way.fault) == one.fault.as_ref());
+            let fault = one.fault.clone().unwrap_or_default();
+            notes.push(match &one.broken {
+                Some(rule) => {
+                    let text = format!("found: {rule}, after {} steps", steps.count());
+                    Verdict::new(Severity::Note, fault.as_str(), text)
+                }
+                None => Verdict::new(
+                    Severity::Wrong,
+                    fault.as_str(),
+                    "this mistake is not found".to_owned(),
+                ),
+            });
+        }
         if let Some(wrong) = right.iter().find(|one| one.broken.is_some()) {
             let rule = wrong.broken.clone().unwrap_or_default();
             let text = format!(
@@ -206,24 +225,6 @@ impl Outcome for CoherencePlan {
                  cached, and everything under way ends"
             );
             notes.push(Verdict::new(Severity::Note, "rules", text));
-        }
-        for one in planted {
-            let steps = self
-                .ways
-                .iter()
-                .filter(|way| Some(&way.fault) == one.fault.as_ref());
-            let fault = one.fault.clone().unwrap_or_default();
-            notes.push(match &one.broken {
-                Some(rule) => {
-                    let text = format!("{rule}, after {} steps", steps.count());
-                    Verdict::new(Severity::Note, fault.as_str(), text)
-                }
-                None => Verdict::new(
-                    Severity::Wrong,
-                    fault.as_str(),
-                    "this mistake is not found".to_owned(),
-                ),
-            });
         }
         notes
     }

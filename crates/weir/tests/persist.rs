@@ -69,6 +69,28 @@ fn a_command_checks_each_image_once_and_what_it_did_not_see_is_said() {
     let few = [&command("plain.trace")[..], &["--images", "2"]].concat();
     let few = place.run(&few[..]).expect(0).out();
     assert!(few.contains("! not all images: 1"), "{few}");
+    assert!(few.starts_with("nothing illegal was found: "), "{few}");
+    let none = ["persist", "check", "plain.trace", "--check", "false"];
+    let none = place.run(&none[..]).expect(4).out();
+    assert!(
+        none.contains("a crash after the begin of the trace"),
+        "{none}"
+    );
+    let sync = [
+        "persist",
+        "check",
+        "plain.trace",
+        "--check",
+        "true",
+        "--platform",
+    ];
+    for platform in ["page-cache", "device-buffer"] {
+        let all = place
+            .run(&[&sync[..], &[platform]].concat()[..])
+            .expect(0)
+            .out();
+        assert!(all.contains("! no sync: "), "{all}");
+    }
 }
 
 #[test]
@@ -86,6 +108,12 @@ fn what_makes_no_sense_is_refused() {
             "keeps nothing when power fails",
         ),
         ("good.trace --failure host", "of one host"),
+        ("good.trace --check true --images 0", "--images"),
+        (
+            "good.trace --volatile 0+257",
+            "--volatile 0+257: the pool of good.trace has 256 bytes",
+        ),
+        ("good.trace --volatile 8+0", "OFFSET+BYTES"),
         ("good.trace --check ./missing", "cannot be run"),
         ("cut.trace", "line 9: the trace ends within this line"),
         ("unknown.trace", "line 5: `movnt 3` is no event"),

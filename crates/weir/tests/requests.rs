@@ -119,6 +119,9 @@ fn an_unknown_platform_suggests_one() {
     place
         .run(["topo", "--on", ""])
         .refuses(2, &["names nothing"]);
+    place
+        .run("tour --on emr2s --beside emr2")
+        .refuses(2, &["--beside", "emr2s"]);
 }
 
 #[test]
@@ -128,6 +131,9 @@ fn thread_counts_beyond_the_machine_are_refused() {
         .run(with(SMALL, "--threads 4000"))
         .refuses(2, &["4000"]);
     place.run(with(SMALL, "--threads 0")).refuses(2, &["1..32"]);
+    place
+        .run(with(SMALL, "--threads=-1"))
+        .refuses(2, &["`-1` is no number of threads"]);
     place
         .run(with(SMALL, "--size fast"))
         .refuses(2, &["fast", "MiB"]);
@@ -149,6 +155,10 @@ fn an_unknown_paper_or_row_is_refused() {
         .run("reproduce memo --only SUP-0")
         .refuses(2, &["SUP-0", "memo"]);
     place.run("reproduce --only XYZ-1").refuses(2, &["XYZ-1"]);
+    // Rows that say what was configured.
+    place
+        .run("reproduce interplay --only INT-00")
+        .refuses(2, &["none of these 9 rows has a figure"]);
     place
         .run(["reproduce", "--only", ""])
         .refuses(2, &["not an empty text"]);

@@ -170,6 +170,23 @@ args = { prefetch = "no" }
             "mistakes in sweep.toml",
         ],
     );
+    let named = "[[sweep]]\nexperiment = \"bandwidth\"\non = \"emr2s+cxl-a\"\n";
+    let named = |args: &str| format!("{named}args = {{ {args} }}\n");
+    place.file(
+        "machine.toml",
+        named("tier = \"cxl9\"") + &named("threads = 1000"),
+    );
+    place.run("bench --file machine.toml").refuses(
+        2,
+        &[
+            "machine.toml: `bandwidth --tier=cxl9` on emr2s+cxl-a",
+            "--threads=1000` on emr2s+cxl-a",
+        ],
+    );
+    place.file("named.toml", named("threads = 1"));
+    place
+        .run("bench --file named.toml --on emr2s")
+        .refuses(2, &["--on emr2s has no effect", "named.toml"]);
     place
         .run("bench --file none.toml")
         .refuses(2, &["none.toml", "No such file"]);

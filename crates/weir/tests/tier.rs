@@ -147,6 +147,12 @@ fn wrong_requests_are_refused_with_what_is_right() {
     let place = Place::new();
     for (request, code, said) in [
         ("tier simulate", 3, "--on emr2s+cxl-a"),
+        ("tier simulate --on emr2s+cxl-a --size 0MiB", 2, "--size"),
+        (
+            "tier simulate --on emr2s+cxl-a --size 100TiB",
+            2,
+            "between 16MiB and 16TiB",
+        ),
         (
             "tier simulate --on emr2s,core.count=4+cxl-a --workload web9",
             2,
@@ -190,7 +196,7 @@ fn wrong_requests_are_refused_with_what_is_right() {
         (
             "tier simulate --on emr2s,core.count=4+cxl-a --size 4KiB",
             2,
-            "a page at least",
+            "between 16MiB and 16TiB",
         ),
         (
             "tier simulate --on emr2s,core.count=4+cxl-a --policy tpp,tpp",

@@ -136,6 +136,12 @@ impl Study for Reproduce {
         if answered.of_others {
             return Err(LabError::Part);
         }
+        if answered.rows.is_empty() && !answered.partial {
+            return Err(LabError::Nothing(format!(
+                "none of these {} rows has a figure: they state a configuration or context",
+                answered.left_out
+            )));
+        }
         note(lab, &answered.warnings, answered.partial);
         Ok(answered)
     }

@@ -9,7 +9,7 @@ use weir_model::units::{Bytes, Nanos};
 use weir_pages::{TierCurve, by_name, population};
 
 use super::replay::{Replay, Replayed};
-use super::{curves::curves_of_two, trial::bad, trial::lasts};
+use super::{curves::curves_of_two, trial::bad, trial::lasts, trial::sized};
 
 /// Policies of page placement on workloads drawn at random.
 #[derive(Debug, Clone, clap::Args)]
@@ -33,7 +33,7 @@ pub struct Population {
     )]
     pub policies: Vec<String>,
     /// Memory of each workload.
-    #[arg(long, value_name = "SIZE", default_value = "4GiB")]
+    #[arg(long, value_name = "SIZE", default_value = "4GiB", value_parser = sized)]
     pub size: Bytes,
     /// Simulated time.
     #[arg(long = "for", value_name = "TIME", default_value = "150s", value_parser = lasts)]

@@ -11,7 +11,7 @@ use weir_pages::{PagedWorkload, TierCurve, presets};
 use super::curves::curves_of_two;
 use super::described::{self, RequestShape};
 use super::document::{PolicyAt, PolicyOutcome, RequestLatency, Simulated};
-use super::trial::{Ratio, Trial, TrialResult, bad, each_once, lasts, preset};
+use super::trial::{Ratio, Trial, TrialResult, bad, each_once, lasts, preset, sized};
 
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
@@ -60,7 +60,7 @@ pub struct Simulate {
     pub lasts: Nanos,
     /// Memory that the workload has; larger takes as much longer to settle [default: 16GiB; of a described program, its
     /// own].
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", value_parser = sized)]
     pub size: Option<Bytes>,
     /// Threads of a described program [default: those of its description].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
@@ -225,16 +225,34 @@ impl Outcome for Simulated {
         let mut all = Vec::new();
         if let Some(best) = best {
             let first = self.policies.iter().find(|p| p.policy == "first-touch");
+            // What a table with one decimal does not tell apart.
+            let alike = |p: &&PolicyOutcome| {
+                p.settled_vs_all_local_pct - best.settled_vs_all_local_pct < 0.05
+            };
+            let alike = || {
+                self.policies
+                    .iter()
+                    .filter(alike)
+                    .map(|p| p.policy.as_str())
+            };
+            let names: Vec<&str> = alike().collect();
+            let (are, they) = match names.len() {
+                1 => ("is", "it is"),
+                _ => ("are", "they are"),
+            };
+            let compared = match slower(best.settled_vs_all_local_pct) {
+                same if same == "as fast" => "as fast as".to_owned(),
+                other => format!("{other} than"),
+            };
             let mut text = format!(
-                "{} is the best of {}: once settled it is {} than with all memory in {}, and {} serves {:.1} % of accesses",
-                best.policy,
+                "{} {are} the best of {}: once settled {they} {compared} with all memory in {}, and {} serves {:.1} % of accesses",
+                names.join(", "),
                 self.policies.len(),
-                slower(best.settled_vs_all_local_pct),
                 self.fast,
                 self.fast,
                 best.settled_local_pct
             );
-            if let Some(first) = first.filter(|first| first.policy != best.policy) {
+            if let Some(first) = first.filter(|first| !alike().any(|name| name == first.policy)) {
                 text.push_str(&format!(
                     "; without tiering it is {}",
                     slower(first.settled_vs_all_local_pct)

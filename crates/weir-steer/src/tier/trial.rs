@@ -107,6 +107,17 @@ pub(super) fn lasts(text: &str) -> Result<Nanos, String> {
     }
 }
 
+/// Memory of a workload whose regions all have pages, and that fits into a simulation.
+pub(super) fn sized(text: &str) -> Result<Bytes, String> {
+    let size: Bytes = text
+        .parse()
+        .map_err(|_| format!("`{text}` is no size such as 16GiB"))?;
+    match (Bytes::mib(16)..=Bytes::gib(16 << 10)).contains(&size) {
+        true => Ok(size),
+        false => Err(format!("`{text}` is not between 16MiB and 16TiB")),
+    }
+}
+
 /// Refuses names that are no policies, and a policy that is named twice.
 pub(super) fn each_once(policies: &[String]) -> Result<(), LabError> {
     for (n, policy) in policies.iter().enumerate() {

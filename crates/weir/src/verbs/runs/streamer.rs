@@ -165,6 +165,7 @@ pub fn compare(run: &StoredRun, path: &Path, context: &Context) -> Result<()> {
     }
     let mut off: Vec<f64> = rows.iter().map(|row| (row.3 / row.2 - 1.0).abs()).collect();
     off.sort_by(f64::total_cmp);
+    let median = (off[(off.len() - 1) / 2] + off[off.len() / 2]) / 2.0;
     let mut table = Table::new(&[
         Column::number("threads"),
         Column::words("kernel"),
@@ -189,7 +190,7 @@ pub fn compare(run: &StoredRun, path: &Path, context: &Context) -> Result<()> {
                 run.summary.machine,
                 path.display(),
                 rows.len(),
-                100.0 * off[off.len() / 2]
+                100.0 * median
             );
             print(&format!("{}\n{}", wrap(&head, "", "  "), table))
         }
