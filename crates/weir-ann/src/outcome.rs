@@ -417,10 +417,14 @@ impl Outcome for Neighbours {
         let of = |variant| self.mean(variant, |row| row.of_oracle).unwrap_or(0.0);
         let note = |about: &str, text| Verdict::new(Severity::Note, about, text);
         let (base, cxla) = (of(Variant::Base), of(Variant::Cxla));
+        let lists = match self.caches.iter().any(|one| one.capacity_pct >= 1.0) {
+            true => format!(" lists of inner hops on {},", self.from),
+            false => String::new(),
+        };
         let pool = format!(
             "with all data on {} a query takes {base:.1} times as long as on local memory of any size; with distances computed \
-             by devices, lists of inner hops on {}, prefetches and deferred updates {cxla:.2} times",
-            self.tier, self.from
+             by devices,{lists} prefetches and deferred updates {cxla:.2} times",
+            self.tier
         );
         let near = format!(
             "with accelerators in local memory of any size it would take {:.2} times as long",

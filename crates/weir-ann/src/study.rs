@@ -183,6 +183,12 @@ impl Study for NeighbourSearch {
             )));
         }
         let budget = self.budget.unwrap_or(budget_of(near.capacity));
+        if budget > near.capacity {
+            return Err(LabError::Nothing(format!(
+                "--budget is {budget}, but {} has {}",
+                near.name, near.capacity
+            )));
+        }
         let datasets = match self.datasets.is_empty() {
             true => Dataset::ALL.to_vec(),
             false => self.datasets.clone(),
@@ -207,6 +213,16 @@ impl Study for NeighbourSearch {
         let answers = lab.ask_all(&asks)?;
         let mut found = Neighbours::none(far.name.clone(), near.name.clone(), self.nodes, budget);
         for (&dataset, (walked, times)) in datasets.iter().zip(&answers) {
+            let shape = dataset.published();
+            let bytes = shape.vectors * (shape.list_bytes() + shape.vector_bytes());
+            if bytes > far.capacity.get() as f64 {
+                lab.warn(format!(
+                    "{dataset} has {}, and {} {}: more of such memory is assumed",
+                    Bytes(bytes as u64),
+                    far.name,
+                    far.capacity
+                ));
+            }
             let step = step_of(dataset, (walked, times), budget, self.devices, self.once)
                 .map_err(LabError::Failed)?;
             let oracle = step.spent(Variant::Oracle).parts.total();

@@ -195,7 +195,7 @@ impl Header {
         let (data, bytes, unit) = (self.data, self.bytes, self.unit);
         if self.bytes > medium {
             return Err(format!(
-                "its pool has {bytes} bytes, and the medium {medium}: was it cut off?"
+                "its pool has {bytes} bytes, and the medium {medium}"
             ));
         }
         if !unit.is_power_of_two() || unit < 4096 {

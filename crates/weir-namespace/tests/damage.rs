@@ -62,7 +62,7 @@ fn what_is_wrong_is_said() {
         "{said}"
     );
     std::fs::write(&path, &good[..100 << 10]).unwrap();
-    assert!(opened(&path).contains("it has 262144 bytes, and the medium 102400"));
+    assert!(opened(&path).contains("its pool has 262144 bytes, and the medium 102400"));
     std::fs::write(&path, vec![0; 1 << 16]).unwrap();
     assert!(opened(&path).contains("and the header is zero"));
     std::fs::write(&path, "short").unwrap();
@@ -109,7 +109,9 @@ fn a_pool_is_not_made_where_one_is_or_where_it_has_no_room() {
             .map_or_else(String::new, |e| e.to_string())
     };
     assert!(make(None, None, false).contains("it is a pool already"));
-    assert!(make(Some(1 << 30), None, true).contains("it has 1073741824 bytes, and the medium"));
+    assert!(
+        make(Some(1 << 30), None, true).contains("its pool has 1073741824 bytes, and the medium")
+    );
     assert!(make(Some(8192), None, true).contains("so that it needs "));
     assert!(make(None, Some(5000), true).contains("its unit is 5000"));
     assert_eq!(make(None, Some(16384), true), "");

@@ -56,24 +56,28 @@ pub fn summarise(document: &BenchDocument) -> Vec<TierSummary> {
         .collect()
 }
 
-/// The largest working set, without page walks where both kinds of chase were run. A run that was stopped may not have come
-/// to one that leaves the caches.
+/// The largest working set, without page walks where both kinds of chase were run.
 fn idle(document: &BenchDocument, tier: &TierName) -> Option<Idle> {
     let steps = document
         .points
         .iter()
         .filter(|p| p.tier == *tier && is_chase(p) && p.ns.is_some());
     let last = steps.max_by_key(|p| (p.pattern == "chase_tlb_friendly", p.wss_bytes))?;
-    let size = last.wss_bytes.unwrap_or_default();
-    if document.header.partial && size < LAST_QUICK_STEP {
+    if !leaves_caches(document, last) {
         return None;
     }
+    let size = last.wss_bytes.unwrap_or_default();
     Some(Idle {
         ns: last.ns?.mean.get(),
         ci95: last.ci95,
         from: format!("{} over {size}", last.pattern),
         theory: last.theory.clone(),
     })
+}
+
+/// Whether the last step of a staircase is one of memory: a run that was stopped may not have come to one.
+pub fn leaves_caches(document: &BenchDocument, last: &Point) -> bool {
+    !document.header.partial || last.wss_bytes.is_some_and(|size| size >= LAST_QUICK_STEP)
 }
 
 fn peaks(points: &[Point], tier: &TierName) -> BTreeMap<Op, Peak> {

@@ -30,6 +30,11 @@ fn each_technique_makes_a_search_in_a_pool_faster() {
     for (odd, code, said) in [
         ("--dataset sift", 2, "yandex-d"),
         ("--dataset ms-t --tier cxl7", 2, "cxl7"),
+        (
+            "--dataset ms-t --budget 100TiB",
+            2,
+            "--budget is 100 TiB, but dram has",
+        ),
         ("--vectors none.fvecs", 2, "none.fvecs"),
         ("--dataset ms-t --vectors none.fvecs", 2, "none.fvecs"),
     ] {

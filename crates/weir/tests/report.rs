@@ -285,6 +285,40 @@ fn machines_stand_side_by_side() {
     assert!(page.contains("Loaded latency, reads only"));
 }
 
+/// The colours of the bars of the first chart, which is of idle latency.
+fn idle_colours(page: &str) -> Vec<&str> {
+    let chart = page.split("<figure>").nth(1).unwrap();
+    let chart = chart.split("</svg>").next().unwrap();
+    let bars = chart.split("class=\"bar ").skip(1);
+    bars.map(|bar| bar.split('"').next().unwrap()).collect()
+}
+
+#[test]
+fn a_tier_has_one_colour_on_a_page_and_a_stopped_run_no_latency_of_a_cache() {
+    let chase = |tier: TierName| Point {
+        tier,
+        wss_bytes: Some(Bytes::kib(256)),
+        ns: latency(7.0).summary(),
+        ..point("latency", Op::Ld, "chase_tlb_friendly")
+    };
+    let points = || vec![chase(TierName::dram()), chase(TierName::cxl(0))];
+    let mut other = section("other", points());
+    let between = tier(TierName::cxl(1), TierKind::Cxl);
+    other.document.header.topology.tiers.insert(1, between);
+    let both = [section("one", points()), other];
+    let drawn = page(&both, &[]);
+    let colours = idle_colours(&drawn);
+    let [dram, cxl, ..] = colours[..] else {
+        panic!("{colours:?}")
+    };
+    assert_ne!(dram, cxl);
+    assert_eq!(colours, [dram, cxl, dram, cxl]);
+    let [one, mut other] = both;
+    other.document.header.partial = true;
+    let drawn = page(&[one, other], &[]);
+    assert_eq!(idle_colours(&drawn), [dram, cxl]);
+}
+
 #[test]
 fn a_doubtful_figure_is_marked_and_the_mark_explained() {
     for (steadiness, glyph, word) in [

@@ -10,24 +10,22 @@ mod tail;
 pub(super) mod words;
 
 use weir_model::access::Op;
-use weir_model::topology::{TierName, Topology};
+use weir_model::topology::TierName;
 
 use super::Section;
 use super::chart::Look;
+use crate::output::distinct;
 
 pub use interplay::{behind_cells, interplay};
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
 pub use tail::tails;
 pub use words::sign;
 
-/// The colour of a tier, the same in every chart of a page: local DRAM is always the first.
-fn tier_look(topology: &Topology, tier: &TierName) -> Look {
-    let at = topology
-        .tiers
-        .iter()
-        .position(|t| t.name == *tier)
-        .unwrap_or(0);
-    Look::solid(at)
+/// The colour of a tier, the same in every chart of a page and for every machine: local DRAM is always the first.
+fn tier_look(all: &[Section], tier: &TierName) -> Look {
+    let names = distinct(all.iter().flat_map(tiers));
+    let at = names.into_iter().position(|name| name == tier);
+    Look::solid(at.unwrap_or(0))
 }
 
 /// The colour of an instruction, the same in every chart.

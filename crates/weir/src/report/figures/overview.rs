@@ -9,15 +9,17 @@ use super::{loaded, op_look, run_name, tail, tier_look};
 use crate::output::{figure, interval};
 use crate::report::Section;
 use crate::report::chart::{Bar, BarChart, Drawn, Group, Look, Series, Stroke};
-use crate::summary::is_chase;
-use crate::summary::{Peak, TierSummary, summarise};
+use crate::summary::{Peak, TierSummary, is_chase, leaves_caches, summarise};
 
 /// Idle latency of every tier of every run.
 pub fn idle_latencies(sections: &[Section]) -> Option<Drawn> {
     let mut groups = Vec::new();
     for section in sections {
         let summaries = summarise(&section.document);
-        let bars: Vec<Bar> = summaries.iter().filter_map(|s| idle(section, s)).collect();
+        let bars: Vec<Bar> = summaries
+            .iter()
+            .filter_map(|s| idle(section, s, sections))
+            .collect();
         if !bars.is_empty() {
             let name = run_name(section, sections);
             groups.push(Group { name, bars });
@@ -38,7 +40,7 @@ pub fn idle_latencies(sections: &[Section]) -> Option<Drawn> {
     })
 }
 
-fn idle(section: &Section, summary: &TierSummary) -> Option<Bar> {
+fn idle(section: &Section, summary: &TierSummary, all: &[Section]) -> Option<Bar> {
     let idle = summary.idle.as_ref()?;
     let tier = &summary.tier;
     let limit = idle.theory.as_ref().map_or(String::new(), |t| {
@@ -49,7 +51,7 @@ fn idle(section: &Section, summary: &TierSummary) -> Option<Bar> {
     let same = |p: &&Point| p.ns.is_some_and(|ns| ns.mean.get() == idle.ns);
     Some(Bar {
         name: tier.name.to_string(),
-        look: tier_look(&section.document.header.topology, &tier.name),
+        look: tier_look(all, &tier.name),
         value: idle.ns,
         figure: figure(idle.ns) + &interval(idle.ci95),
         limit: idle.theory.as_ref().map(|t| t.limit),
@@ -146,7 +148,7 @@ fn of_run(section: &Section, tier: &TierName, at: usize, all: &[Section]) -> (St
     };
     let look = Look {
         stroke: strokes[at % strokes.len()],
-        ..tier_look(&section.document.header.topology, tier)
+        ..tier_look(all, tier)
     };
     (name, look)
 }
@@ -167,7 +169,9 @@ pub fn tails_side_by_side(sections: &[Section]) -> Option<Drawn> {
                 points.find(|(_, p)| alone(p))
             } else {
                 let chases = points.filter(|(_, p)| is_chase(p) && p.ns.is_some());
-                chases.max_by_key(|(_, p)| (p.pattern == "chase_tlb_friendly", p.wss_bytes))
+                let last =
+                    chases.max_by_key(|(_, p)| (p.pattern == "chase_tlb_friendly", p.wss_bytes));
+                last.filter(|(_, p)| leaves_caches(&section.document, p))
             };
             if let Some((number, point)) = chosen {
                 let (name, look) = of_run(section, tier, at, sections);
