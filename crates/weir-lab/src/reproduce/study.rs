@@ -194,14 +194,13 @@ impl Outcome for Reproduction {
         let noted = by_note.into_iter();
         all.extend(noted.map(|(text, ids)| note(&ids.join(", "), text.into())));
         if self.left_out > 0 {
+            let rows = match self.left_out {
+                1 => "row states",
+                _ => "rows state",
+            };
             let text = format!(
-                "{} more {} or context, not a figure",
-                self.left_out,
-                if self.left_out == 1 {
-                    "row states a configuration"
-                } else {
-                    "rows state a configuration"
-                }
+                "{} more {rows} a configuration or context, not a figure",
+                self.left_out
             );
             all.push(note("left out", text));
         }

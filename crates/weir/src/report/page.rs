@@ -95,7 +95,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
 /// What a page is about, and on which machines.
 fn heading(sections: &[Section], insights: &[Insight], machines: &[&str]) -> String {
     let reproduced = |insight: &Insight| insight.head().schema == Reproduction::SCHEMA;
-    if sections.is_empty() && insights.iter().all(reproduced) {
+    if sections.is_empty() && !insights.is_empty() && insights.iter().all(reproduced) {
         return "Published figures and ours".to_owned();
     }
     format!("{} {}", about(sections, insights), machines.join(" and "))
