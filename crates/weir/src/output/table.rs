@@ -107,7 +107,13 @@ impl fmt::Display for Table {
         let rule = lines.iter().find(|line| line.starts_with('─'));
         let given = rule.into_iter().flat_map(|rule| rule.split(' '));
         let is_broken = (given.zip(&whole)).any(|(part, &whole)| part.width() < whole);
-        if is_broken && whole.iter().map(|width| width + 1).sum::<usize>() <= width() + 1 {
+        // A column of numbers keeps its width, whatever words are in it.
+        let columns = inner.column_iter().zip(whole.iter().zip(&widths));
+        let least = columns.map(|(column, (&whole, &content))| match column.constraint() {
+            Some(_) => usize::from(content) + 2,
+            None => whole + 1,
+        });
+        if is_broken && least.sum::<usize>() <= width() + 1 {
             for (&whole, shown) in whole.iter().zip(inner.column_iter_mut()) {
                 if shown.constraint().is_none() {
                     let whole = u16::try_from(whole).unwrap_or(u16::MAX);
@@ -185,6 +191,19 @@ mod tests {
             ]
             .map(String::from),
         );
+        let text = table.to_string();
+        assert!(text.lines().all(|line| line.width() <= width()), "{text}");
+    }
+
+    #[test]
+    fn words_among_numbers_do_not_make_a_table_wider() {
+        let mut table = Table::new(&[
+            Column::words("words"),
+            Column::number("head [GB/s]"),
+            Column::words("words"),
+        ]);
+        let [long, longer] = [22, 26].map(|n| "a".repeat(n));
+        table.row([long, ["bbbbbbbbbbbb"; 3].join(" "), longer]);
         let text = table.to_string();
         assert!(text.lines().all(|line| line.width() <= width()), "{text}");
     }
