@@ -229,13 +229,8 @@ impl Outcome for Simulated {
             let alike = |p: &&PolicyOutcome| {
                 p.settled_vs_all_local_pct - best.settled_vs_all_local_pct < 0.05
             };
-            let alike = || {
-                self.policies
-                    .iter()
-                    .filter(alike)
-                    .map(|p| p.policy.as_str())
-            };
-            let names: Vec<&str> = alike().collect();
+            let alike = self.policies.iter().filter(alike);
+            let names: Vec<&str> = alike.map(|p| p.policy.as_str()).collect();
             let (are, they) = match names.len() {
                 1 => ("is", "it is"),
                 _ => ("are", "they are"),
@@ -252,7 +247,7 @@ impl Outcome for Simulated {
                 self.fast,
                 best.settled_local_pct
             );
-            if let Some(first) = first.filter(|first| !alike().any(|name| name == first.policy)) {
+            if let Some(first) = first.filter(|first| !names.contains(&first.policy.as_str())) {
                 text.push_str(&format!(
                     "; without tiering it is {}",
                     slower(first.settled_vs_all_local_pct)

@@ -156,7 +156,7 @@ fn alone(insight: &Insight, shown: &Shown, tiers: &[String]) -> Vec<Markup> {
 }
 
 /// The tiers of all machines of the page, each once: the place of a tier is its colour.
-fn tier_names(sections: &[Section], insights: &[Insight]) -> Vec<String> {
+pub(super) fn tier_names(sections: &[Section], insights: &[Insight]) -> Vec<String> {
     let of_sections = sections.iter().map(|own| &own.document.header.topology);
     let all = of_sections.chain(insights.iter().map(|own| &own.shown.header.topology));
     distinct(all.flat_map(|own: &Topology| own.tiers.iter().map(|tier| tier.name.to_string())))

@@ -40,7 +40,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.output.as_os_str() != "-" {
         files::check(&args.output)?;
     }
-    if machine::host_pages(&args.beside).is_none() {
+    // What this machine and recordings are is told by what chooses them.
+    let beside = &args.beside;
+    if machine::host_pages(beside).is_none()
+        && weir_linux::recording::is_recording(beside).is_none()
+    {
         machine::compose_named(&args.beside, "--beside")?;
     }
     let machines = [

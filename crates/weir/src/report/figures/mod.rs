@@ -13,8 +13,8 @@ use weir_model::access::Op;
 use weir_model::topology::TierName;
 
 use super::Section;
+use super::chapters::tier_names;
 use super::chart::Look;
-use crate::output::distinct;
 
 pub use interplay::{behind_cells, interplay};
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
@@ -23,8 +23,8 @@ pub use words::sign;
 
 /// The colour of a tier, the same in every chart of a page and for every machine: local DRAM is always the first.
 fn tier_look(all: &[Section], tier: &TierName) -> Look {
-    let names = distinct(all.iter().flat_map(tiers));
-    let at = names.into_iter().position(|name| name == tier);
+    let names = tier_names(all, &[]);
+    let at = names.iter().position(|name| *name == tier.to_string());
     Look::solid(at.unwrap_or(0))
 }
 

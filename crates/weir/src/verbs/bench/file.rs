@@ -145,31 +145,22 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     // What machines refuse is reported all at once.
     let mut wrong = Vec::new();
-    let mut note = |failure: Failure| match failure {
-        Failure::Request(error) => {
-            wrong.push(error);
-            Ok(())
-        }
-        other => Err(other),
-    };
     for machine in machines {
-        let chosen = match machine::choose(&machine) {
-            Ok(chosen) => chosen,
-            Err(Failure::Request(error)) => {
-                note(Failure::Request(error.context(name.clone())))?;
-                continue;
-            }
-            Err(other) => return Err(other),
+        let chosen = machine::choose(&machine).map_err(|failure| match failure {
+            Failure::Request(error) => Failure::Request(error.context(name.clone())),
+            other => other,
+        });
+        let Some(chosen) = unless_refused(chosen, &mut wrong)? else {
+            continue;
         };
         let mut whole = Notes::default();
         for entry in entries.iter().filter(|entry| of(entry).contains(&machine)) {
             let job = args.job(context, &chosen, VERB);
-            let notes = match job.asks(&entry.experiment) {
-                Ok(notes) => notes,
-                Err(failure) => {
-                    note(failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" "))))?;
-                    continue;
-                }
+            let notes = job.asks(&entry.experiment).map_err(|failure| {
+                failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" ")))
+            });
+            let Some(notes) = unless_refused(notes, &mut wrong)? else {
+                continue;
             };
             whole.asks.extend(notes.asks);
             weir_lab::lab::add_new(&mut whole.warnings, notes.warnings);
@@ -181,10 +172,21 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
             earlier: None,
         });
     }
-    let said: Vec<String> = wrong.iter().map(|error| format!("{error:#}")).collect();
-    match said.is_empty() {
+    match wrong.is_empty() {
         true => Ok(parts),
-        false => Err(Failure::request(said.join("\n"))),
+        false => Err(Failure::request(wrong.join("\n"))),
+    }
+}
+
+/// What there is; `None` of a wrong request, which goes to `wrong`.
+fn unless_refused<T>(result: Result<T>, wrong: &mut Vec<String>) -> Result<Option<T>> {
+    match result {
+        Ok(there) => Ok(Some(there)),
+        Err(Failure::Request(error)) => {
+            wrong.push(format!("{error:#}"));
+            Ok(None)
+        }
+        Err(other) => Err(other),
     }
 }
 
