@@ -177,6 +177,12 @@ fn what_a_phase_says_together_has_to_fit() {
             .1
             .contains("two regions are called `a`")
     );
+    let sections = "[[phase.regions]]\nname = \"a\"\nbytes = \"1 MiB\"\norder = \"random\"\n";
+    let file = format!(
+        "kind = \"workload\"\nsummary = \"x\"\nsource = \"y\"\n[[phase]]\ncpi = 1\napki = 80\n{sections}{sections}"
+    );
+    // The second of them is wrong, and the mistake is at its name.
+    assert_eq!(mistakes(&file)[0].0, 12, "{file}");
     assert!(phase("1")[0].1.contains("a list of 1 to 32 tables"));
     let other = mistakes("kind = \"cxl\"\n");
     assert!(other[0].1.contains("not a workload"), "{other:?}");

@@ -104,8 +104,13 @@ impl Outcome for Imported {
         all.push(note(
             "looked at",
             format!(
-                "{:.3} % of the trace, {} accesses, of which {:.1} % hit a cache of 32 KiB; their time is in cpi",
-                self.looked_at_pct, self.accesses, self.l1_pct
+                "{} trace, {} accesses, of which {:.1} % hit a cache of 32 KiB; their time is in cpi",
+                match self.looked_at_pct {
+                    all if all >= 99.9995 => "the whole".to_owned(),
+                    part => format!("{part:.3} % of the"),
+                },
+                self.accesses,
+                self.l1_pct
             ),
         ));
         if self.lines_each > 1.0 {

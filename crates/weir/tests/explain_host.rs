@@ -53,6 +53,15 @@ fn a_command_is_explained_in_one_step() {
 }
 
 #[test]
+fn a_latency_that_belongs_to_no_run_is_refused_before_the_command_runs() {
+    let place = Place::new();
+    let done = place.run("explain --idle 90,100 -- touch ran");
+    let error = done.expect(2).err();
+    assert!(error.contains("2 latencies for 1 run"), "{error}");
+    assert!(!place.path("ran").exists());
+}
+
+#[test]
 fn forks_are_counted_with_the_command() {
     let place = Place::new();
     let faults = |script: &str| {

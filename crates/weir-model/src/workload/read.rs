@@ -1,5 +1,7 @@
 //! Reading a workload file.
 
+use std::collections::BTreeSet;
+
 use super::schema::{FILE_KEYS, PHASE_KEYS, REGION_KEYS, REQUEST_KEYS};
 use super::{Application, Order, Phase, Region, Requests, Spread, Within, Workload, usual_slice};
 use crate::diagnostic::quote;
@@ -240,10 +242,21 @@ fn check_regions(table: &Table<'_>, regions: &[Region]) -> Option<()> {
         return None;
     }
     let names: Vec<&str> = regions.iter().map(|r| r.name.as_str()).collect();
+    // Each mistake is reported at the region that has it: the one of its name that comes as often before.
+    let tables = (table.get("regions")).and_then(|field| field.tables(MOST_REGIONS));
+    let wrong = |i: usize, key: &str, message: String, help: Option<String>| {
+        let before = names[..i].iter().filter(|&&name| name == names[i]).count();
+        let mut same = (tables.iter().flatten())
+            .filter(|region| text(region, "name").as_deref() == Some(names[i]));
+        match same.nth(before) {
+            Some(region) => region.wrong(key, message, help),
+            None => table.wrong("regions", message, help),
+        }
+    };
     for (i, region) in regions.iter().enumerate() {
         if names[..i].contains(&names[i]) {
             let message = format!("two regions are called `{}`", quote(names[i]));
-            table.wrong("regions", message, None);
+            wrong(i, "name", message, None);
         }
         if let Some(by) = &region.indexed_by
             && !names.contains(&by.as_str())
@@ -253,7 +266,9 @@ fn check_regions(table: &Table<'_>, regions: &[Region]) -> Option<()> {
                 quote(names[i]),
                 quote(by)
             );
-            table.wrong("regions", message, Some(known(by, &names)));
+            let distinct: BTreeSet<&str> = names.iter().copied().collect();
+            let distinct: Vec<&str> = distinct.into_iter().collect();
+            wrong(i, "indexed_by", message, Some(known(by, &distinct)));
         }
     }
     Some(())

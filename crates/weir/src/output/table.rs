@@ -78,6 +78,29 @@ impl Table {
         self.inner.add_row(cells.into_iter().map(clean));
     }
 
+    /// The widths of columns in which no word is broken over lines, and of numbers not even their spaces.
+    fn least(&self) -> Vec<usize> {
+        let words = |text: &str| text.split_whitespace().map(UnicodeWidthStr::width).max();
+        let mut widths: Vec<usize> = (self.columns.iter())
+            .map(|column| words(&column.head).unwrap_or(0))
+            .collect();
+        for row in self.inner.row_iter() {
+            for (at, cell) in row.cell_iter().enumerate() {
+                let content = cell.content();
+                let is_number = self.columns.get(at).is_some_and(|column| column.number);
+                let width = if is_number {
+                    Some(content.width())
+                } else {
+                    words(&content)
+                };
+                if let Some(widest) = widths.get_mut(at) {
+                    *widest = (*widest).max(width.unwrap_or(0));
+                }
+            }
+        }
+        widths
+    }
+
     /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.inner.row_count() == 0
@@ -102,23 +125,23 @@ impl fmt::Display for Table {
             }
         }
         let mut lines: Vec<String> = inner.lines().collect();
-        let whole = whole_words(&inner);
+        let least = self.least();
         // Of the rule under the head, each part is as wide as its column.
         let rule = lines.iter().find(|line| line.starts_with('─'));
         let given = rule.into_iter().flat_map(|rule| rule.split(' '));
-        let is_broken = (given.zip(&whole)).any(|(part, &whole)| part.width() < whole);
-        // A column of numbers keeps its width, whatever words are in it.
-        let columns = inner.column_iter().zip(whole.iter().zip(&widths));
-        let least = columns.map(|(column, (&whole, &content))| match column.constraint() {
-            Some(_) => usize::from(content) + 2,
-            None => whole + 1,
-        });
-        if is_broken && least.sum::<usize>() <= width() + 1 {
-            for (&whole, shown) in whole.iter().zip(inner.column_iter_mut()) {
-                if shown.constraint().is_none() {
-                    let whole = u16::try_from(whole).unwrap_or(u16::MAX);
-                    shown.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(whole)));
-                }
+        let is_broken = (given.zip(&least)).any(|(part, &least)| part.width() < least + 1);
+        // Columns are closer to each other before a word or a number is broken.
+        let fits = |padding| {
+            let spaces = least.len() * (padding + 1);
+            least.iter().sum::<usize>() + spaces <= width() + 1
+        };
+        if let Some(padding) =
+            (is_broken.then_some([1, 0]).into_iter().flatten()).find(|&n| fits(n))
+        {
+            for (&least, shown) in least.iter().zip(inner.column_iter_mut()) {
+                let least = u16::try_from(least + padding).unwrap_or(u16::MAX);
+                shown.set_padding((0, u16::from(padding > 0)));
+                shown.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(least)));
             }
             lines = inner.lines().collect();
         }
@@ -131,23 +154,6 @@ impl fmt::Display for Table {
         }
         Ok(())
     }
-}
-
-/// The widths of columns in which no word is broken over lines, with the space behind them.
-fn whole_words(table: &comfy_table::Table) -> Vec<usize> {
-    let rows = table.header().into_iter().chain(table.row_iter());
-    let mut widths = Vec::new();
-    for row in rows {
-        for (at, cell) in row.cell_iter().enumerate() {
-            let content = cell.content();
-            let words = content.split_whitespace().map(|word| word.width() + 1);
-            if widths.len() <= at {
-                widths.resize(at + 1, 1);
-            }
-            widths[at] = words.fold(widths[at], usize::max);
-        }
-    }
-    widths
 }
 
 #[cfg(test)]
@@ -173,6 +179,20 @@ mod tests {
         table.row(["numa-balancing", why, "1", "2", "3", "4", "5"].map(String::from));
         let text = table.to_string();
         assert!(text.contains("numa-balancing"), "{text}");
+        assert!(text.lines().all(|line| line.width() <= width()), "{text}");
+    }
+
+    #[test]
+    fn columns_come_closer_before_a_word_or_a_number_is_broken() {
+        let mut columns = vec![Column::words("policy"), Column::number("slower %")];
+        columns.extend(vec![Column::number("promoted of all"); 5]);
+        columns.push(Column::number("GB/s"));
+        let mut table = Table::new(&columns);
+        let row = ["numa-balancing", "1", "2", "3", "4", "5", "6", "20.8 ±0.01"];
+        table.row(row.map(String::from));
+        let text = table.to_string();
+        let [name, number] = ["numa-balancing", "20.8 ±0.01"];
+        assert!(text.contains(name) && text.contains(number), "{text}");
         assert!(text.lines().all(|line| line.width() <= width()), "{text}");
     }
 

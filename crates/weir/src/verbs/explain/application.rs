@@ -82,6 +82,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
             "with another tenant a program runs on one tier; name one with --tier",
         ));
     }
+    args.check_idle(neighbour.as_ref().map_or(tiers.len(), |_| 2), "run")?;
     let mut head = header_of(Explained::SCHEMA, context, &chosen);
     let own = Observed::prepared(
         args,

@@ -74,6 +74,7 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
         Some(_) => vec![places[0].clone(), places[0].clone()],
         None => places,
     };
+    args.check_idle(places.len(), "run")?;
     let mut seen = Vec::new();
     let mut head = header(Explained::SCHEMA, context, &topology.processor);
     head.machine = host.identity.clone();

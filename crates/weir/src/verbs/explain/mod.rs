@@ -24,7 +24,6 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
-use crate::output::count;
 use crate::shown::show_in;
 use crate::store::RunId;
 
@@ -108,13 +107,7 @@ fn from_files(args: &Args, file: &Path, context: &Context) -> Result<Document<Ex
     let paths: Vec<&Path> = std::iter::once(file)
         .chain(args.against.as_deref())
         .collect();
-    if args.idle.len() > paths.len() {
-        return Err(Failure::request(format!(
-            "--idle has {} latencies, and {} of counters are named: it takes one of each file's memory",
-            args.idle.len(),
-            count(paths.len() as u64, "file")
-        )));
-    }
+    args.check_idle(paths.len(), "file")?;
     let mut files = Vec::new();
     for path in &paths {
         files.push(counters(context, path, args.cpu.as_deref())?);

@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use weir_insight::studies::explain::Explain;
 use weir_model::units::{Bytes, Nanos};
 
+use crate::failure::{Failure, Result};
+use crate::output::count;
+
 /// Arguments.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -64,6 +67,20 @@ pub struct Args {
     /// Write the result here instead of to standard output.
     #[arg(short, long, value_name = "FILE")]
     pub(super) out: Option<PathBuf>,
+}
+
+impl Args {
+    /// Refuses latencies that belong to no run or file.
+    pub(super) fn check_idle(&self, explained: usize, what: &str) -> Result<()> {
+        if self.idle.len() <= explained {
+            return Ok(());
+        }
+        Err(Failure::request(format!(
+            "--idle has {} latencies for {}: it takes one of each {what}'s memory",
+            self.idle.len(),
+            count(explained as u64, what)
+        )))
+    }
 }
 
 /// A latency in ns.
