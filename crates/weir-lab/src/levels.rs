@@ -307,7 +307,6 @@ impl Outcome for ByLevel {
                     col("bytes").head("size"),
                     col("tier"),
                     col("loss_pct").head("loss").signed(),
-                    col("loss_ci95_pct").head("±").places(1).if_any(),
                 ],
             ),
         ]
