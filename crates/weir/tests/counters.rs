@@ -246,3 +246,17 @@ fn the_line_for_perf_counts_what_a_prediction_reads() {
         }
     }
 }
+
+#[test]
+fn the_counters_of_a_model_are_those_of_its_processor() {
+    let place = Place::new();
+    let listed = |arguments: &str| {
+        let listed = place.run(format!("counters list {arguments} --format json"));
+        listed.expect(0).json()
+    };
+    assert_eq!(listed("--on emr2s+cxl-a"), listed("--cpu emr"));
+    assert_eq!(listed("--on memo+none"), listed("--cpu spr"));
+    // A microarchitecture that is named is the one that is meant.
+    assert_eq!(listed("--on emr2s --cpu zen4"), listed("--cpu zen4"));
+    place.run("counters list --on nope").refuses(2, &["nope"]);
+}

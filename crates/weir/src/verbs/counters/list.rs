@@ -4,19 +4,21 @@ use std::fmt::Write as _;
 
 use serde::Serialize;
 use weir_insight::forecast::COUNTERS;
-use weir_linux::{Root, perf};
+use weir_linux::perf;
 use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
 
 use crate::context::{Context, Format};
 use crate::documents::{CounterLine, CountersListDocument};
 use crate::failure::{Failure, Result};
+use crate::machine::choose;
 use crate::output::{Column, Table, print_as, to_csv, to_json};
+use crate::system::find;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// The microarchitecture, such as `spr` or `zen4` [default: this processor's].
+    /// The microarchitecture, such as `spr` or `zen4` [default: that of --on].
     #[arg(long, value_name = "NAME")]
     cpu: Option<String>,
     /// Only these counters, by their portable names.
@@ -30,16 +32,28 @@ pub struct Args {
 /// Lists.
 ///
 /// # Errors
-/// A name is not known, or this processor has no table and none is named.
+/// A name is not known, or the processor of the machine has no table and none is named.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let library = EventLibrary::builtin();
-    let table = match &args.cpu {
-        Some(name) => library
+    let on = &context.global.on;
+    let table = match (&args.cpu, find(on)?) {
+        (Some(name), _) => library
             .get(name)
             .map_err(|why| Failure::request(why.reason))?,
-        None => perf::table(&Root::live(), &library).map_err(|why| {
+        (None, Some(system)) => perf::table(&system.root, &library).map_err(|why| {
             Failure::request(format!("{why}; name a microarchitecture with `--cpu`"))
         })?,
+        (None, None) => {
+            // Its description begins with the microarchitecture.
+            let processor = choose(on)?.topology.processor;
+            let mut tables = library.tables().iter();
+            let found = tables.find(|table| processor.starts_with(&table.name));
+            found.ok_or_else(|| {
+                Failure::request(format!(
+                    "no table of events is about {processor}; name a microarchitecture with `--cpu`"
+                ))
+            })?
+        }
     };
     let counters = chosen(&args.counters)?;
     let document = document(table, &counters, args.uncore);
