@@ -45,10 +45,10 @@ pub struct NeighbourSearch {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4096))]
     pub devices: Option<u32>,
     /// Nodes of the generated graphs.
-    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1_000..=10_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(300..=10_000_000))]
     pub nodes: u32,
     /// Searches of each.
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(10..=100_000))]
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(4..=100_000))]
     pub queries: u32,
     /// Compute no distance twice, by a set of the nodes that a search has met;
     /// Algorithm 1 as it is printed has none.
