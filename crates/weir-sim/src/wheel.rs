@@ -57,28 +57,17 @@ pub struct Wheel {
     far: BinaryHeap<Reverse<(Ps, u32)>>,
 }
 
-/// The events of one bucket. The slot of the next event is read before the current event is handled.
+/// The events of one bucket, from this one on.
 #[derive(Debug, Clone, Copy)]
-pub struct Bucket {
-    event: u32,
-    slot: Option<Slot>,
-}
+pub struct Bucket(u32);
 
 impl Bucket {
-    /// The events from `event` on.
-    #[inline(always)]
-    fn from(event: u32, slots: &impl Slots) -> Self {
-        Self {
-            event,
-            slot: slots.slot(event),
-        }
-    }
-
     /// The next event. The caller may push events between two calls.
     #[inline(always)]
     pub fn next(&mut self, slots: &impl Slots) -> Option<(Ps, u32)> {
-        let (event, slot) = (self.event, self.slot?);
-        *self = Bucket::from(slot.next, slots);
+        let event = self.0;
+        let slot = slots.slot(event)?;
+        self.0 = slot.next;
         Some((slot.time, event))
     }
 }
@@ -135,7 +124,7 @@ impl Wheel {
             self.words[index / 4096 % (WORDS / 64)] &= !(1 << (index / 64 % 64));
         }
         let first = std::mem::replace(&mut self.heads[index % BUCKETS], NONE);
-        Some(Bucket::from(first, slots))
+        Some(Bucket(first))
     }
 
     /// The first occupied bucket after the word `from`; the search wraps around once.

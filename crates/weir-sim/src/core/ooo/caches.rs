@@ -62,6 +62,7 @@ impl Caches {
     }
 
     /// Brings a line into L2.
+    #[inline(always)]
     pub fn fill_l2(&mut self, line: u64) -> Victim {
         self.l2.insert(line, false)
     }

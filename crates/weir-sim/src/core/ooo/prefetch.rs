@@ -95,8 +95,14 @@ impl Ooo {
     }
 
     /// Whether prefetches from a line's tier are throttled.
+    #[inline(always)]
     fn is_held(&self, line: u64) -> bool {
-        self.held_back != 0 && self.held_back >> self.script.locate(line).1.tier & 1 != 0
+        self.held_back != 0 && self.is_tier_held(line)
+    }
+
+    #[inline(never)]
+    fn is_tier_held(&self, line: u64) -> bool {
+        self.held_back >> self.script.locate(line).1.tier & 1 != 0
     }
 
     /// Whether a fill buffer is free for L1's prefetchers, which leave some of the buffers to demand.
