@@ -108,22 +108,22 @@ impl Wheel {
         }
         let start = self.cursor as usize % BUCKETS;
         let here = self.occupied[start / 64] >> (start % 64);
-        let index = if here != 0 {
-            start + here.trailing_zeros() as usize
+        let ahead = if here != 0 {
+            here.trailing_zeros() as usize
         } else {
-            self.search(start / 64)?
+            self.search(start / 64)?.wrapping_sub(start) % BUCKETS
         };
-        let bucket = self.cursor + (index.wrapping_sub(start) % BUCKETS) as u64;
+        let (bucket, index) = (self.cursor + ahead as u64, (start + ahead) % BUCKETS);
         if bucket << BUCKET_BITS > limit {
             return None;
         }
         self.cursor = bucket;
-        let word = &mut self.occupied[index / 64 % WORDS];
+        let word = &mut self.occupied[index / 64];
         *word &= !(1 << (index % 64));
         if *word == 0 {
-            self.words[index / 4096 % (WORDS / 64)] &= !(1 << (index / 64 % 64));
+            self.words[index / 4096] &= !(1 << (index / 64 % 64));
         }
-        let first = std::mem::replace(&mut self.heads[index % BUCKETS], NONE);
+        let first = std::mem::replace(&mut self.heads[index], NONE);
         Some(Bucket(first))
     }
 

@@ -250,23 +250,41 @@ impl Ooo {
     }
 
     /// It is known that a load's value arrives at `done`.
+    #[inline(always)]
     fn finish(&mut self, number: u64, done: Ps) {
         let load = self.load_mut(number);
         load.done = done;
-        let mut waiter = std::mem::replace(&mut load.waiter, NONE);
+        let waiter = std::mem::replace(&mut load.waiter, NONE);
         if number == self.loads.numbers().0 {
             self.back = done;
         }
+        if waiter != NONE {
+            self.start_waiters(waiter, done);
+        }
+        if let Some((load, redirect)) = self.branch
+            && load == number
+        {
+            self.resolve(done, redirect);
+        }
+    }
+
+    /// The loads that wait for a value have their address at `done`.
+    #[inline(never)]
+    fn start_waiters(&mut self, mut waiter: u32, done: Ps) {
         while waiter != NONE {
             let next = self.whole(waiter);
             self.events.add(done, Event::Starts(next));
             waiter = self.load_mut(next).before;
         }
-        if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {
-            self.known = done;
-            self.resumes = self.resumes.max(done + redirect);
-            self.hold();
-        }
+    }
+
+    /// The load for which a mispredicted branch waits has its value at `done`.
+    #[inline(never)]
+    fn resolve(&mut self, done: Ps, redirect: Ps) {
+        self.branch = None;
+        self.known = done;
+        self.resumes = self.resumes.max(done + redirect);
+        self.hold();
     }
 
     /// Loads that waited for a buffer continue.

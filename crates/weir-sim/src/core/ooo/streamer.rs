@@ -120,6 +120,7 @@ impl Streamer {
 
     /// Sees a request for a line, and returns the lines that it may request now. The caller reports which of them
     /// it requested by [`Streamer::requested`]; the next call returns the others again.
+    #[inline(always)]
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
         let page = line >> PAGE_BITS;
         let Some(slot) = self.run_of(page) else {
