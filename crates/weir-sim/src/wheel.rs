@@ -57,28 +57,17 @@ pub struct Wheel {
     far: BinaryHeap<Reverse<(Ps, u32)>>,
 }
 
-/// The events of one bucket. The slot of the next event is read before the current event is handled.
+/// The events of one bucket, from this one on.
 #[derive(Debug, Clone, Copy)]
-pub struct Bucket {
-    event: u32,
-    slot: Option<Slot>,
-}
+pub struct Bucket(u32);
 
 impl Bucket {
-    /// The events from `event` on.
-    #[inline(always)]
-    fn from(event: u32, slots: &impl Slots) -> Self {
-        Self {
-            event,
-            slot: slots.slot(event),
-        }
-    }
-
     /// The next event. The caller may push events between two calls.
     #[inline(always)]
     pub fn next(&mut self, slots: &impl Slots) -> Option<(Ps, u32)> {
-        let (event, slot) = (self.event, self.slot?);
-        *self = Bucket::from(slot.next, slots);
+        let event = self.0;
+        let slot = slots.slot(event)?;
+        self.0 = slot.next;
         Some((slot.time, event))
     }
 }
@@ -119,23 +108,23 @@ impl Wheel {
         }
         let start = self.cursor as usize % BUCKETS;
         let here = self.occupied[start / 64] >> (start % 64);
-        let index = if here != 0 {
-            start + here.trailing_zeros() as usize
+        let ahead = if here != 0 {
+            here.trailing_zeros() as usize
         } else {
-            self.search(start / 64)?
+            self.search(start / 64)?.wrapping_sub(start) % BUCKETS
         };
-        let bucket = self.cursor + (index.wrapping_sub(start) % BUCKETS) as u64;
+        let (bucket, index) = (self.cursor + ahead as u64, (start + ahead) % BUCKETS);
         if bucket << BUCKET_BITS > limit {
             return None;
         }
         self.cursor = bucket;
-        let word = &mut self.occupied[index / 64 % WORDS];
+        let word = &mut self.occupied[index / 64];
         *word &= !(1 << (index % 64));
         if *word == 0 {
-            self.words[index / 4096 % (WORDS / 64)] &= !(1 << (index / 64 % 64));
+            self.words[index / 4096] &= !(1 << (index / 64 % 64));
         }
-        let first = std::mem::replace(&mut self.heads[index % BUCKETS], NONE);
-        Some(Bucket::from(first, slots))
+        let first = std::mem::replace(&mut self.heads[index], NONE);
+        Some(Bucket(first))
     }
 
     /// The first occupied bucket after the word `from`; the search wraps around once.

@@ -108,12 +108,15 @@ impl Engine {
     /// Handles the events up to `until`.
     #[inline(never)]
     fn run_events(&mut self, until: Ps) {
-        let mut buckets = 0_u32;
+        let mut before_look = LOOK_EVERY;
         while let Some(mut bucket) = self.uncore.take(until) {
-            buckets = buckets.wrapping_add(1);
-            // The user gave up the run: what observes it looks as well.
-            if buckets.is_multiple_of(LOOK_EVERY) && stop::requested() {
-                return;
+            before_look -= 1;
+            if before_look == 0 {
+                // The user gave up the run: what observes it looks as well.
+                if stop::requested() {
+                    return;
+                }
+                before_look = LOOK_EVERY;
             }
             while let Some((time, id, stage)) = self.uncore.next(&mut bucket) {
                 match stage {

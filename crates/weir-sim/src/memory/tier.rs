@@ -105,6 +105,18 @@ struct Buffered {
     since: Ps,
 }
 
+/// Where a line of a device is.
+#[derive(Clone, Copy)]
+struct Spot {
+    /// The device.
+    way: usize,
+    /// The channel, and the line's number within it.
+    number: usize,
+    within: u64,
+    /// Which of the hosts that the tier serves it belongs to.
+    head: usize,
+}
+
 /// A tier in use.
 pub struct Tier {
     config: TierConfig,
@@ -227,6 +239,18 @@ impl Tier {
         (way as usize, number as usize, within)
     }
 
+    /// The same with the host that it belongs to.
+    #[inline(always)]
+    fn spot(&self, line: u64) -> Spot {
+        let (way, number, within) = self.locate(line);
+        Spot {
+            way,
+            number,
+            within,
+            head: self.head_of(line),
+        }
+    }
+
     /// Reads a line, possibly for ownership, for a request that leaves the home agent at `now`. Returns when
     /// the home agent has the data or, if there are hops, when the device's link has returned it; `None` if
     /// the request waits for a credit or, with a credit, for a medium ([`Tier::media`]).
@@ -254,12 +278,12 @@ impl Tier {
     /// Reads a line of a device for a request that is before its link at `at`; `None` as for [`Self::read`].
     #[inline(never)]
     fn read_behind(&mut self, ticket: Ticket, line: u64, at: Ps) -> Option<Ps> {
-        let (way, ..) = self.locate(line);
-        if self.devices[way].reads.take() {
-            return self.read_device(ticket, line, at);
+        let spot = self.spot(line);
+        let reads = &mut self.devices[spot.way].reads;
+        if reads.take() {
+            return self.read_device(ticket, line, spot, at);
         }
-        let head = self.head_of(line);
-        (self.devices[way].reads).wait(head, Waiting { ticket, line, at });
+        reads.wait(spot.head, Waiting { ticket, line, at });
         None
     }
 
@@ -269,8 +293,9 @@ impl Tier {
         match self.devices.is_empty() {
             true => self.read_dram(line, false, at, shared),
             false => {
-                let (_, ready) = self.ask_device(line, at);
-                let data = self.answer(line, at, ready);
+                let spot = self.spot(line);
+                let ready = self.ask_device(spot, at);
+                let data = self.answer(spot, at, ready);
                 match self.has_hops {
                     true => self.bring_home(line, data, shared),
                     false => data,
@@ -323,7 +348,7 @@ impl Tier {
 
     /// Reads a line of a device for a request that has a credit and is at its link. `None` if it waits for a medium.
     #[inline(always)]
-    fn read_device(&mut self, ticket: Ticket, line: u64, sent: Ps) -> Option<Ps> {
+    fn read_device(&mut self, ticket: Ticket, line: u64, spot: Spot, sent: Ps) -> Option<Ps> {
         if self.is_gone(sent) {
             return Some(
                 sent + if self.has_hops {
@@ -333,19 +358,17 @@ impl Tier {
                 },
             );
         }
-        let (way, at) = self.ask_device(line, sent);
+        let (way, at) = (spot.way, self.ask_device(spot, sent));
         if self.devices[way].backing.is_some() && !self.is_here(way, ticket, line, sent, at) {
             return None;
         }
-        Some(self.answer(line, sent, at))
+        Some(self.answer(spot, sent, at))
     }
 
-    /// Sends a request to the device of a line; returns the device, and when it has the request.
+    /// Sends a request to the device of a line; returns when it has the request.
     #[inline(always)]
-    fn ask_device(&mut self, line: u64, sent: Ps) -> (usize, Ps) {
-        let (way, ..) = self.locate(line);
+    fn ask_device(&mut self, Spot { way, head, .. }: Spot, sent: Ps) -> Ps {
         self.reads += 1;
-        let head = self.head_of(line);
         let counts = &mut self.counts[head];
         counts.requests_out += 1;
         counts.lines_in += 1;
@@ -356,22 +379,26 @@ impl Tier {
             ready = ready.max(d.next_read);
             d.next_read = ready + d.config.gap;
         }
-        (way, d.pass(ready))
+        d.pass(ready)
     }
 
     /// A device reads a line of its DRAM from `ready` on, for a request that was at its link at `sent`; returns when its
     /// link, or the home agent, has the data.
     #[inline(always)]
-    fn answer(&mut self, line: u64, sent: Ps, ready: Ps) -> Ps {
-        let (way, number, within) = self.locate(line);
+    fn answer(&mut self, spot: Spot, sent: Ps, ready: Ps) -> Ps {
+        let Spot {
+            way,
+            number,
+            within,
+            head,
+        } = spot;
         let done = self.channels[number].read(within, ready);
-        let d = &self.devices[way];
+        let d = &mut self.devices[way];
         // A long read delays only its own answer: the device serves other requests in the meantime.
         let tail = d.config.tail;
         let tail = tail.map_or(0, |tail| tail.delay(self.seed, self.reads));
         let pass = d.config.pass;
-        let head = self.head_of(line);
-        let back = self.devices[way].link(head).return_line(done + pass) + tail;
+        let back = d.link(head).return_line(done + pass) + tail;
         self.counts[head].device_time += back - sent;
         match self.has_hops {
             true => back,
@@ -411,7 +438,10 @@ impl Tier {
         let at = next.at.max(now.saturating_sub(since));
         let sent = match is_write {
             true => Sent::Arrives(self.send_to_device(way, next.line, at)),
-            false => Sent::Data(self.read_device(next.ticket, next.line, at)?),
+            false => {
+                let spot = self.spot(next.line);
+                Sent::Data(self.read_device(next.ticket, next.line, spot, at)?)
+            }
         };
         Some((next.ticket, sent))
     }

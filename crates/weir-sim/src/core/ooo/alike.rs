@@ -1,28 +1,28 @@
 //! A search of many bytes at once, in whole numbers. The compiler makes vector instructions of a loop only where it
 //! optimises for speed, and the command is linked for size.
 
-/// Which of at most 64 bytes are as wanted; [`first`] says where the first of them is.
+/// Which of at most 64 bytes may be as wanted: all that are, and rarely one more in the eight bytes of one that is.
+/// [`first`] says where the first of them is.
 #[inline(always)]
 pub fn alike<const N: usize>(bytes: &[u8; N], wanted: u8) -> u64 {
     const { assert!(N.is_multiple_of(8) && N <= 64) };
-    /// The lowest bit of each byte, and all others but the highest.
+    /// The lowest bit of each byte, and the highest.
     const ONES: u64 = u64::MAX / 255;
-    const SEVEN: u64 = 127 * ONES;
+    const HIGHEST: u64 = ONES << 7;
     let wanted = u64::from(wanted) * ONES;
     let eights = bytes.as_chunks::<8>().0.iter().enumerate();
     eights.fold(0, |found, (n, eight)| {
         let other = u64::from_le_bytes(*eight) ^ wanted;
-        // Of a byte that is not zero, bit 7 is set, or the sum of the others and 127 sets it.
-        let differs = ((other & SEVEN) + SEVEN) | other;
-        found | (!differs >> 7 & ONES) << n
+        // A byte that is zero borrows from its highest bit, and a one after it does too.
+        found | (other.wrapping_sub(ONES) & !other & HIGHEST) >> n
     })
 }
 
-/// The position of the first byte that was found, in the order of bits: byte `n` of eight bytes is in bit `8 n`.
+/// The position of the first byte that was found, in the order of bits: byte `n` of eight bytes is in bits `8 n` to `8 n + 7`.
 #[inline(always)]
 pub fn first(found: u64) -> usize {
     let bit = found.trailing_zeros() as usize;
-    bit % 8 * 8 + bit / 8
+    (7 - bit % 8) * 8 + bit / 8
 }
 
 #[cfg(test)]
@@ -41,6 +41,7 @@ mod tests {
                         places.push(first(found));
                         found &= found - 1;
                     }
+                    places.retain(|&n| bytes[n] == wanted);
                     places.sort_unstable();
                     let all = (0..bytes.len()).filter(|&n| bytes[n] == wanted);
                     prop_assert_eq!(places, all.collect::<Vec<_>>());

@@ -56,12 +56,19 @@ impl Caches {
     /// not.
     pub fn fill_l1(&mut self, line: u64, write: bool) -> Victim {
         match self.l1.insert(line, write) {
-            Some((victim, true)) if !self.l2.touch(victim, true) => self.l2.insert(victim, true),
+            Some((victim, true)) => self.put_back(victim),
             _ => None,
         }
     }
 
+    /// L1 evicted a modified line.
+    #[inline(never)]
+    fn put_back(&mut self, line: u64) -> Victim {
+        self.l2.insert(line, true)
+    }
+
     /// Brings a line into L2.
+    #[inline(always)]
     pub fn fill_l2(&mut self, line: u64) -> Victim {
         self.l2.insert(line, false)
     }

@@ -109,10 +109,8 @@ impl Ooo {
     /// Computes how far instructions may be dispatched, after a change.
     #[inline(always)]
     pub(super) fn aim(&mut self) {
-        let limit = match self.loads.front() {
-            Some(load) => load.at + self.window,
-            None => f64::INFINITY,
-        };
+        self.oldest_load = self.loads.front().map_or(f64::INFINITY, |load| load.at);
+        let limit = self.oldest_load + self.window;
         let least = |a: f64, b: f64| if a < b { a } else { b };
         self.goal = least(least(self.next_at, limit), self.branch_at);
     }
@@ -158,10 +156,18 @@ impl Ooo {
             self.hold();
         }
         self.branch_at = self.next_mispredict(gap, mispredicts);
-        if store {
-            self.dispatch_store();
-        } else {
-            self.dispatch_load();
+        // The next visit is found in one place, which is inlined.
+        let load = match store {
+            true => {
+                self.enter_store();
+                None
+            }
+            false => Some(self.enter_load()),
+        };
+        self.script.next(&mut self.next);
+        match load {
+            Some((number, after)) => self.begin_load(number, after),
+            None => self.drain_stores(),
         }
         self.aim();
     }

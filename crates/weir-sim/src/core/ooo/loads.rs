@@ -42,8 +42,10 @@ fn missed(cached: bool) -> u8 {
 }
 
 impl Ooo {
-    /// Dispatches the next visit, a load, and finds the one after it.
-    pub(super) fn dispatch_load(&mut self) {
+    /// The next visit, a load, enters the load buffer. Returns its number, and that of the load whose value is its
+    /// address.
+    #[inline(always)]
+    pub(super) fn enter_load(&mut self) -> (u64, u64) {
         let visit = &self.next;
         let number = self.loads.numbers().1;
         self.load_entries += visit.accesses;
@@ -73,7 +75,12 @@ impl Ooo {
             self.branch = Some((number, self.params.redirect));
             self.hold();
         }
-        self.script.next(&mut self.next);
+        (number, after)
+    }
+
+    /// A load that was dispatched starts, or waits for the value of the load `after`.
+    #[inline(always)]
+    pub(super) fn begin_load(&mut self, number: u64, after: u64) {
         let is_here = after >= self.loads.numbers().0;
         match is_here.then(|| self.loads.get_mut(after)) {
             Some(producer) if producer.done == Ps::MAX => {
@@ -230,34 +237,54 @@ impl Ooo {
                 self.events.add(walked, Event::Starts(number));
                 continue;
             }
-            // Accesses before the line arrived found it in its fill buffer.
             let others = load.accesses - 1;
-            let waited = (self.clock - load.issued) as f64;
-            let early = ((waited / load.between.max(1.0)) as u32).min(others);
-            self.tally.fill_buffer_hits += u64::from(early);
-            self.tally.l1_hits += u64::from(others - early);
+            if others > 0 {
+                // Accesses before the line arrived found it in its fill buffer.
+                let waited = (self.clock - load.issued) as f64;
+                let early = ((waited / load.between.max(1.0)) as u32).min(others);
+                self.tally.fill_buffer_hits += u64::from(early);
+                self.tally.l1_hits += u64::from(others - early);
+            }
             self.finish(number, self.clock);
         }
     }
 
     /// It is known that a load's value arrives at `done`.
+    #[inline(always)]
     fn finish(&mut self, number: u64, done: Ps) {
         let load = self.load_mut(number);
         load.done = done;
-        let mut waiter = std::mem::replace(&mut load.waiter, NONE);
+        let waiter = std::mem::replace(&mut load.waiter, NONE);
         if number == self.loads.numbers().0 {
             self.back = done;
         }
+        if waiter != NONE {
+            self.start_waiters(waiter, done);
+        }
+        if let Some((load, redirect)) = self.branch
+            && load == number
+        {
+            self.resolve(done, redirect);
+        }
+    }
+
+    /// The loads that wait for a value have their address at `done`.
+    #[inline(never)]
+    fn start_waiters(&mut self, mut waiter: u32, done: Ps) {
         while waiter != NONE {
             let next = self.whole(waiter);
             self.events.add(done, Event::Starts(next));
             waiter = self.load_mut(next).before;
         }
-        if let Some((_, redirect)) = self.branch.take_if(|(load, _)| *load == number) {
-            self.known = done;
-            self.resumes = self.resumes.max(done + redirect);
-            self.hold();
-        }
+    }
+
+    /// The load for which a mispredicted branch waits has its value at `done`.
+    #[inline(never)]
+    fn resolve(&mut self, done: Ps, redirect: Ps) {
+        self.branch = None;
+        self.known = done;
+        self.resumes = self.resumes.max(done + redirect);
+        self.hold();
     }
 
     /// Loads that waited for a buffer continue.

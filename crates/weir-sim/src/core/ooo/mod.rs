@@ -202,6 +202,8 @@ pub struct Ooo {
     back: Ps,
     /// The instruction up to which dispatch goes on.
     goal: f64,
+    /// The instruction of the oldest load; infinite if there is none.
+    oldest_load: f64,
     misses: Misses,
     events: Agenda,
     /// Requests to send.
@@ -258,6 +260,7 @@ impl Ooo {
             held: 0,
             back: Ps::MAX,
             goal: 0.0,
+            oldest_load: f64::INFINITY,
             misses: Misses::default(),
             events: Agenda::default(),
             asks: Vec::new(),

@@ -129,9 +129,9 @@ pub fn share(p: f64) -> u32 {
 }
 
 impl Part {
-    /// The next line, and the probability that the last-level cache has it.
-    pub fn find_line(&mut self, visit: &mut Visit, bits: u64, times: (f64, f64)) {
-        let below = |n: u64| ((u128::from(bits) * u128::from(n)) >> 64) as u64;
+    /// The next line, and the probability that the last-level cache has it. `chance` is any number.
+    #[inline(always)]
+    pub fn find_line(&mut self, visit: &mut Visit, chance: u64, times: (f64, f64)) {
         let offset = match (self.order, &self.ranks) {
             (Order::Sequential | Order::Fresh, _) => {
                 let cursor = &mut self.cursors[self.turn];
@@ -155,7 +155,7 @@ impl Part {
                 order.map_or(element, |order| order.at(element)) * self.lines_per_element
             }
             (_, Some(ranks)) => {
-                let rank = ranks.rank(bits);
+                let rank = ranks.rank(rng::mix(chance));
                 visit.cached = match ranks.cached.get(rank as usize) {
                     Some(&cached) => cached,
                     None => self.cached_of(ranks, rank, times),
@@ -169,7 +169,11 @@ impl Part {
                 };
                 scattered * self.lines_per_element
             }
-            _ => below(self.elements) * self.lines_per_element,
+            _ => {
+                let bits = u128::from(rng::mix(chance));
+                let element = (bits * u128::from(self.elements)) >> 64;
+                element as u64 * self.lines_per_element
+            }
         };
         visit.line = self.base + offset.min(self.lines - 1);
     }

@@ -1,6 +1,7 @@
 //! Prefetched lines: which lines the prefetchers of L1 and L2 request, and when.
 
 use super::Ooo;
+use super::streamer::Wanted;
 use crate::line::Kind;
 
 impl Ooo {
@@ -40,10 +41,16 @@ impl Ooo {
     /// The L2 streamer sees a request for a line and runs ahead. While many lines are outstanding, it brings
     /// further ones into the last-level cache alone (Intel Optimization Reference Manual 248966). A line that
     /// it cannot request now it requests later, unless L1's prefetchers or demand request it before.
+    #[inline(never)]
     pub(super) fn stream(&mut self, line: u64, end: u64, cached: u32, kind: Kind) {
-        let Some(wanted) = self.streamer.see(line) else {
-            return;
-        };
+        if let Some(wanted) = self.streamer.see(line) {
+            self.run_ahead(wanted, end, cached, kind);
+        }
+    }
+
+    /// The streamer requests the lines that it wants.
+    #[inline(never)]
+    fn run_ahead(&mut self, wanted: Wanted, end: u64, cached: u32, kind: Kind) {
         let mut ahead = wanted.from;
         while ahead < wanted.to.min(end) {
             if self.flights.find(ahead).is_none() && !self.caches.has_l2(ahead) {
@@ -95,8 +102,14 @@ impl Ooo {
     }
 
     /// Whether prefetches from a line's tier are throttled.
+    #[inline(always)]
     fn is_held(&self, line: u64) -> bool {
-        self.held_back != 0 && self.held_back >> self.script.locate(line).1.tier & 1 != 0
+        self.held_back != 0 && self.is_tier_held(line)
+    }
+
+    #[inline(never)]
+    fn is_tier_held(&self, line: u64) -> bool {
+        self.held_back >> self.script.locate(line).1.tier & 1 != 0
     }
 
     /// Whether a fill buffer is free for L1's prefetchers, which leave some of the buffers to demand.

@@ -214,8 +214,14 @@ impl Script {
     #[inline(always)]
     pub fn region_of(&self, line: u64) -> usize {
         // A program has few regions.
-        let before = self.bases.iter().take_while(|&&base| base <= line);
-        before.count()
+        let mut region = 0;
+        for &base in &self.bases {
+            if base > line {
+                break;
+            }
+            region += 1;
+        }
+        region
     }
 
     /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if
@@ -241,6 +247,7 @@ impl Script {
     }
 
     /// Writes the next access into `visit`.
+    #[inline(always)]
     pub fn next(&mut self, visit: &mut Visit) {
         if let Some(rest) = &mut self.rest {
             *visit = rest.next;
@@ -298,14 +305,14 @@ impl Script {
             Some(chain) => Some(chain),
             None => dependent.then_some(visit.chain),
         };
-        part.find_line(visit, rng::mix(what ^ how), phase_parts.times);
+        part.find_line(visit, what ^ how, phase_parts.times);
         visit.walks = match part.order.is_run() {
             // A run enters a page, and has none of its former pages in the TLBs.
             true => {
                 let before = visit.line.wrapping_sub(part.step);
                 part.walks > 0 && (visit.line ^ before) >> tlb_bits > 0
             }
-            false => half(rng::mix(how), 0) < part.walks,
+            false => part.walks > 0 && half(rng::mix(how), 0) < part.walks,
         };
         visit.table_cached = part.table_cached;
         let streams = part.cursors.len();

@@ -21,8 +21,9 @@ pub struct Store {
 }
 
 impl Ooo {
-    /// Dispatches the next visit, a store, and finds the one after it.
-    pub(super) fn dispatch_store(&mut self) {
+    /// The next visit, a store, enters the store buffer.
+    #[inline(always)]
+    pub(super) fn enter_store(&mut self) {
         let visit = &self.next;
         self.store_entries += visit.accesses;
         self.stores.push_back(Store {
@@ -33,13 +34,12 @@ impl Ooo {
             cached: visit.cached,
             non_temporal: visit.non_temporal,
         });
-        self.script.next(&mut self.next);
-        self.drain_stores();
     }
 
     /// Whether every load before a store has retired.
+    #[inline(always)]
     pub(super) fn is_senior(&self, store: &Store) -> bool {
-        self.loads.front().is_none_or(|load| load.at > store.at)
+        self.oldest_load > store.at
     }
 
     /// Lets stores leave whose line has arrived, and requests the lines of the others.

@@ -31,8 +31,11 @@ pub struct Streamer {
     runs: [Run; PAGES],
     /// The lowest byte of the number of each run's page, so that most look-ups read no run.
     prints: [u8; PAGES],
-    /// The runs from the one that was used last to the one that was not used for the longest time.
-    order: [u8; PAGES],
+    /// The run that was used last.
+    latest: u8,
+    /// In a ring from it on, the run that was used next before each, and the one that was used next after.
+    older: [u8; PAGES],
+    newer: [u8; PAGES],
     training: u32,
     distance: u64,
     degree: u32,
@@ -58,7 +61,9 @@ impl Streamer {
         Self {
             runs: [Run::default(); PAGES],
             prints: [0; PAGES],
-            order: std::array::from_fn(|i| (PAGES - 1 - i) as u8),
+            latest: PAGES as u8 - 1,
+            older: std::array::from_fn(|i| ((i + PAGES - 1) % PAGES) as u8),
+            newer: std::array::from_fn(|i| ((i + 1) % PAGES) as u8),
             training,
             distance,
             degree,
@@ -90,22 +95,38 @@ impl Streamer {
     #[inline]
     fn run_of(&mut self, page: u64) -> Option<usize> {
         let slot = self.run_in(page)?;
-        let place = (self.order.iter()).position(|&other| usize::from(other) == slot)?;
-        for later in (0..place).rev() {
-            self.order[later + 1] = self.order[later];
+        let latest = usize::from(self.latest) % PAGES;
+        if slot != latest {
+            self.use_next(slot, latest);
         }
-        self.order[0] = slot as u8;
         Some(slot)
+    }
+
+    /// Moves a run to before the latest one in the ring.
+    #[inline(always)]
+    fn use_next(&mut self, slot: usize, latest: usize) {
+        let oldest = usize::from(self.newer[latest]) % PAGES;
+        self.latest = slot as u8;
+        if slot == oldest {
+            return;
+        }
+        let (older, newer) = (self.older[slot], self.newer[slot]);
+        self.newer[usize::from(older) % PAGES] = newer;
+        self.older[usize::from(newer) % PAGES] = older;
+        (self.older[slot], self.newer[slot]) = (latest as u8, oldest as u8);
+        self.newer[latest] = slot as u8;
+        self.older[oldest] = slot as u8;
     }
 
     /// Sees a request for a line, and returns the lines that it may request now. The caller reports which of them
     /// it requested by [`Streamer::requested`]; the next call returns the others again.
+    #[inline(always)]
     pub fn see(&mut self, line: u64) -> Option<Wanted> {
         let page = line >> PAGE_BITS;
         let Some(slot) = self.run_of(page) else {
-            let oldest = usize::from(self.order[PAGES - 1]);
-            self.order.copy_within(..PAGES - 1, 1);
-            self.order[0] = oldest as u8;
+            // In the ring, the oldest run is the one after the latest.
+            let oldest = usize::from(self.newer[usize::from(self.latest) % PAGES]) % PAGES;
+            self.latest = oldest as u8;
             self.prints[oldest] = page as u8;
             self.runs[oldest] = Run {
                 last: line,

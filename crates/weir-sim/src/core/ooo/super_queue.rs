@@ -101,9 +101,16 @@ impl SuperQueue {
 
     /// Adds a line in the first free slot; `None` if there is none.
     pub fn insert(&mut self, line: u64, flight: SuperQueueEntry) -> Option<usize> {
-        let word = self.free.iter().position(|&free| free != 0)?;
-        let slot = word * 64 + self.free[word].trailing_zeros() as usize;
-        self.free[word] &= self.free[word] - 1;
+        let mut before = 0;
+        let free = loop {
+            let word = self.free.get_mut(before / 64)?;
+            if *word != 0 {
+                break word;
+            }
+            before += 64;
+        };
+        let slot = before + free.trailing_zeros() as usize;
+        *free &= *free - 1;
         let first = &mut self.first[Self::list(line)];
         let after = std::mem::replace(first, slot as u16);
         self.slots[slot] = Slot {

@@ -1,6 +1,7 @@
 //! The tags of one cache, each set in one line of the processor's cache.
 //!
-//! A set has at most 16 tags of 24 bits, the most recent first; it is searched by comparing eight bits of all of them at once.
+//! A set has at most 16 tags of 24 bits; it is searched by comparing eight bits of all of them at once. Tags stay in their
+//! ways, and a number has the order of their last uses.
 //! The number of sets is a power of two. Other caches are kept as lists.
 
 use super::super::private;
@@ -61,7 +62,7 @@ impl Tags {
     }
 }
 
-/// The tags of a set, the most recent first; the rest is zero.
+/// The tags of a set; a way that has none has zero.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Set {
@@ -69,6 +70,8 @@ struct Set {
     low: [u8; WAYS],
     /// The other bits of each.
     high: [u16; WAYS],
+    /// The ways from the most recent on, four bits each. Those beyond the ways in use have no meaning.
+    order: u64,
     /// Which lines are modified, one bit each.
     dirty: u16,
 }
@@ -77,17 +80,18 @@ impl Set {
     const EMPTY: Self = Self {
         low: [0; WAYS],
         high: [0; WAYS],
+        order: 0xfedc_ba98_7654_3210,
         dirty: 0,
     };
 
-    /// Where a tag is.
+    /// The way of a tag.
     #[inline(always)]
     fn find(&self, tag: u32) -> Option<usize> {
         let mut found = alike(&self.low, tag as u8);
         while found != 0 {
-            let place = first(found) % WAYS;
-            if self.high[place] == (tag >> 8) as u16 {
-                return Some(place);
+            let way = first(found) % WAYS;
+            if self.high[way] == (tag >> 8) as u16 && self.low[way] == tag as u8 {
+                return Some(way);
             }
             found &= found - 1;
         }
@@ -97,43 +101,43 @@ impl Set {
     /// Makes a tag the most recent, if it is there.
     #[inline(always)]
     fn touch(&mut self, tag: u32, write: bool) -> bool {
-        let Some(place) = self.find(tag) else {
+        let Some(way) = self.find(tag) else {
             return false;
         };
-        if place > 0 {
-            for later in (1..=place).rev() {
-                self.low[later] = self.low[later - 1];
-                self.high[later] = self.high[later - 1];
-            }
-            self.low[0] = tag as u8;
-            self.high[0] = (tag >> 8) as u16;
-            let (from, dirty) = (!1 << place, u32::from(self.dirty));
-            let moved = dirty & from | dirty << 1 & !from | dirty >> place & 1;
-            self.dirty = moved as u16;
+        self.dirty |= u16::from(write) << way;
+        let way = way as u64;
+        if self.order % WAYS as u64 != way {
+            self.order = to_front(self.order, way);
         }
-        self.dirty |= u16::from(write);
         true
     }
 
-    /// The tag of the last of this many ways, and whether its line is modified.
+    /// Puts a tag into the way that is the last of this many. Returns the tag that leaves, and whether its line is
+    /// modified.
     #[inline(always)]
-    fn last(&self, ways: usize) -> (u32, bool) {
-        let place = (ways - 1) % WAYS;
-        let tag = u32::from(self.high[place]) << 8 | u32::from(self.low[place]);
-        (tag, self.dirty >> place & 1 != 0)
+    fn replace(&mut self, tag: u32, write: bool, ways: usize) -> (u32, bool) {
+        let last = self.order >> (4 * (ways - 1) % 64) & (WAYS as u64 - 1);
+        self.order = self.order << 4 | last;
+        let (way, bit) = (last as usize % WAYS, 1 << last);
+        let old = u32::from(self.high[way]) << 8 | u32::from(self.low[way]);
+        let dirty = self.dirty & bit != 0;
+        (self.low[way], self.high[way]) = (tag as u8, (tag >> 8) as u16);
+        self.dirty = self.dirty & !bit | u16::from(write) << last;
+        (old, dirty)
     }
+}
 
-    /// Puts a tag before the others, of which the last of this many ways leaves.
-    #[inline(always)]
-    fn add(&mut self, tag: u32, write: bool, ways: usize) {
-        self.low.copy_within(..WAYS - 1, 1);
-        self.high.copy_within(..WAYS - 1, 1);
-        (self.low[0], self.high[0]) = (tag as u8, (tag >> 8) as u16);
-        self.dirty = self.dirty << 1 | u16::from(write);
-        if ways < WAYS {
-            (self.low[ways], self.high[ways]) = (0, 0);
-        }
-    }
+/// An order of ways in which one of them is the first.
+#[inline(always)]
+fn to_front(order: u64, way: u64) -> u64 {
+    /// The lowest bit of each four.
+    const ONES: u64 = u64::MAX / 15;
+    let other = order ^ way * ONES;
+    // The lowest bit of these is the highest of the first four bits that are the way; it may have others above.
+    let found = other.wrapping_sub(ONES) & !other & (ONES << 3);
+    let found = found & found.wrapping_neg();
+    let (before, upto) = ((found >> 3).wrapping_sub(1), (found << 1).wrapping_sub(1));
+    order & !upto | (order & before) << 4 | way
 }
 
 /// Sets of at most [`WAYS`] ways.
@@ -173,8 +177,7 @@ impl Packed {
         if set.touch(tag, write) {
             return None;
         }
-        let (old, dirty) = set.last(self.ways);
-        set.add(tag, write, self.ways);
+        let (old, dirty) = set.replace(tag, write, self.ways);
         let line = || u64::from(old - 1) << self.set_bits | at as u64;
         (old != 0).then(|| (line(), dirty))
     }

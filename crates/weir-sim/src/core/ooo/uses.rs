@@ -56,9 +56,11 @@ impl Uses {
     #[inline(always)]
     pub fn cross(&mut self, region: usize, kind: Kind) {
         if let Some(of) = self.all.get_mut(region) {
-            let written = matches!(kind, Kind::Wcilf | Kind::WbMtoI);
-            of.read += u64::from(!written);
-            of.written += u64::from(written);
+            let lines = match kind {
+                Kind::Wcilf | Kind::WbMtoI => &mut of.written,
+                _ => &mut of.read,
+            };
+            *lines += 1;
         }
     }
 

@@ -145,7 +145,7 @@ impl Tier {
                         sent,
                         at,
                     } => {
-                        let at = self.answer(line, sent, now.max(at));
+                        let at = self.answer(self.spot(line), sent, now.max(at));
                         resumed.push(Resumed::Data { ticket, at, poison });
                     }
                     Waiter::Write { line, since } => self.leave_buffer(line, since, now),
