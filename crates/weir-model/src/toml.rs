@@ -84,9 +84,16 @@ fn parse(text: &str, mistakes: &Collector<'_>) -> Option<Parsed> {
             format!("this line is not valid TOML: {message}"),
             None,
         );
-        // As many bytes as before, so that every other place stays where it is.
-        let blank = " ".repeat(line.len());
-        rest.replace_range(line, &blank);
+        // Under a header that is left out its keys would belong to the table before.
+        let end = match rest[line.clone()].trim_start().starts_with('[') {
+            true => next_header(&rest, line.end),
+            false => line.end,
+        };
+        // As many bytes and lines as before, so that every other place stays where it is.
+        let left_out = line.start..end;
+        let blank = |byte| if byte == b'\n' { '\n' } else { ' ' };
+        let blank: String = rest[left_out.clone()].bytes().map(blank).collect();
+        rest.replace_range(left_out, &blank);
     }
     None
 }
@@ -104,6 +111,15 @@ fn line_around(text: &str, at: usize) -> Range<usize> {
         .position(|&b| b == b'\n')
         .map_or(bytes.len(), |n| at + n);
     start..end
+}
+
+/// Where the first header of a table behind this byte begins, or the end of the text.
+fn next_header(text: &str, after: usize) -> usize {
+    let mut starts = text[after..]
+        .match_indices('\n')
+        .map(|(at, _)| after + at + 1);
+    let is_header = |at: &usize| text[*at..].trim_start_matches([' ', '\t']).starts_with('[');
+    starts.find(is_header).unwrap_or(text.len())
 }
 
 /// A table of a file. A table that the file does not have reads as one without keys.

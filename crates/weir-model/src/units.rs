@@ -340,13 +340,12 @@ macro_rules! parse_quantity {
                     }),
                 };
                 let value = number * scale;
-                if !value.is_finite() || value < 0.0 {
-                    return Err(ParseQuantityError::OutOfRange {
-                        text: text.into(),
-                        wanted: $wanted,
-                    });
-                }
-                Ok($name::from_scaled(value))
+                let is_one = value.is_finite() && value >= 0.0;
+                let scaled = is_one.then(|| $name::from_scaled(value)).flatten();
+                scaled.ok_or_else(|| ParseQuantityError::OutOfRange {
+                    text: text.into(),
+                    wanted: $wanted,
+                })
             }
         }
     };
@@ -355,8 +354,8 @@ macro_rules! parse_quantity {
 macro_rules! from_scaled {
     ($($name:ident),+) => {
         $(impl $name {
-            fn from_scaled(value: f64) -> Self {
-                Self(value)
+            fn from_scaled(value: f64) -> Option<Self> {
+                Some(Self(value))
             }
         })+
     };
@@ -364,8 +363,9 @@ macro_rules! from_scaled {
 from_scaled!(Nanos, GbPerSec, Gigahertz, GigaTransfers, Cycles);
 
 impl Bytes {
-    fn from_scaled(value: f64) -> Self {
-        Self(value.round() as u64)
+    fn from_scaled(value: f64) -> Option<Self> {
+        // The first number that is none of 64 bits.
+        (value < u64::MAX as f64).then(|| Self(value.round() as u64))
     }
 }
 
@@ -413,6 +413,19 @@ mod tests {
         assert_eq!("13.8M".parse(), Ok(Bytes(14_470_349)));
         assert_eq!("1e3 ns".parse(), Ok(Nanos(1000.0)));
         assert_eq!("1_000 B".parse(), Ok(Bytes(1000)));
+    }
+
+    #[test]
+    fn what_a_type_cannot_hold_is_out_of_range() {
+        for text in ["1e30 GiB", "16777216 TiB", "-1 B"] {
+            let wrong = text.parse::<Bytes>();
+            assert!(
+                matches!(wrong, Err(ParseQuantityError::OutOfRange { .. })),
+                "{text}"
+            );
+        }
+        assert!("1e400 ns".parse::<Nanos>().is_err());
+        assert_eq!("8388608 TiB".parse(), Ok(Bytes(1 << 63)));
     }
 
     #[test]

@@ -12,6 +12,21 @@ fn folder() -> PathBuf {
 }
 
 #[test]
+fn a_table_that_is_there_twice_is_one_mistake() {
+    let host = include_str!("../../../platforms/gold6130.toml");
+    let wrong = |more: &str| {
+        let text = format!("{host}\n[core]\nclock = \"3 GHz\"\nsteps = [\n  1,\n]\n{more}");
+        let mistakes = Library::builtin().check("p.toml", &text).unwrap_err();
+        let lines = mistakes.shown.iter().map(|m| m.line as usize);
+        let behind = |line| line - host.lines().count() - 2;
+        lines.map(behind).collect::<Vec<usize>>()
+    };
+    assert_eq!(wrong(""), [0]);
+    // What follows it is read.
+    assert_eq!(wrong("[nonsense]\nnone = 1\n"), [0, 5]);
+}
+
+#[test]
 fn every_mistake_is_shown_with_its_place_and_its_remedy() {
     let library = Library::builtin();
     let mut files: Vec<PathBuf> = fs::read_dir(folder())

@@ -54,7 +54,12 @@ impl Medium {
         }
         let was_there = path.exists();
         let mut options = OpenOptions::new();
-        options.read(true).write(write).mode(0o600);
+        // To open a named pipe would wait for its writer.
+        options
+            .read(true)
+            .write(write)
+            .mode(0o600)
+            .custom_flags(libc::O_NONBLOCK);
         let file = options
             .create(create.is_some() && write && may)
             .open(path)

@@ -50,7 +50,7 @@ pub struct Count<'a> {
     pub policy: Option<&'a ProgramPolicy>,
 }
 
-/// Refuses a machine whose commands are not run here.
+/// Refuses another machine for a verb that works on this one.
 ///
 /// # Errors
 /// It is not this host.
@@ -59,7 +59,7 @@ pub fn on_this_host(context: &Context, verb: &str) -> Result<()> {
         return Ok(());
     }
     Err(Failure::request(format!(
-        "`{verb}` counts a command of this host; remove `--on`"
+        "`{verb}` works on this host alone; remove `--on`"
     )))
 }
 

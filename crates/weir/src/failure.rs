@@ -85,9 +85,9 @@ impl From<anyhow::Error> for Failure {
 impl From<MachineError> for Failure {
     fn from(error: MachineError) -> Self {
         match error {
-            MachineError::Request(_) | MachineError::NoSuchTier { .. } => {
-                Failure::Request(error.into())
-            }
+            MachineError::Request(_)
+            | MachineError::NoSuchTier { .. }
+            | MachineError::NoMemory { .. } => Failure::Request(error.into()),
             MachineError::Missing { .. } => Failure::Missing(error.into()),
             MachineError::Interrupted => Failure::Partial(error.to_string()),
             _ => Failure::Work(error.into()),
@@ -117,6 +117,7 @@ mod tests {
     use super::*;
     use weir_model::capability::Feature;
     use weir_model::topology::TierName;
+    use weir_model::units::Bytes;
 
     #[test]
     fn machine_errors_are_distinguished_by_whose_fault_they_are() {
@@ -130,6 +131,12 @@ mod tests {
             reason: "cpuid does not list it".into(),
         };
         assert_eq!(Failure::from(missing).code(), 3);
+        let larger = MachineError::NoMemory {
+            tier: TierName::named("dram"),
+            free: Bytes::gib(128),
+            wanted: Bytes::gib(900),
+        };
+        assert_eq!(Failure::from(larger).code(), 2);
         let system = MachineError::System {
             what: "mbind".into(),
             cause: "EPERM".into(),

@@ -29,8 +29,14 @@ pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
     let bytes = read()
         .with_context(|| format!("cannot read the {what} {name}"))
         .map_err(Failure::Request)?;
-    let bytes = bytes
-        .ok_or_else(|| Failure::request(format!("{name} is a folder; name a {what} in it")))?;
+    let bytes = bytes.ok_or_else(|| {
+        let article = if what.starts_with(['a', 'e', 'i', 'o']) {
+            "an"
+        } else {
+            "a"
+        };
+        Failure::request(format!("{name} is a folder; name {article} {what} in it"))
+    })?;
     if bytes.len() > most {
         return Err(Failure::request(format!(
             "{name} is longer than {most} bytes, the most for a {what}"

@@ -22,7 +22,7 @@ use crate::system::{self, System};
 /// Another machine was named.
 pub fn here(context: &Context) -> Result<System> {
     let host = system::find(&context.global.on)?.filter(|system| !system.is_recorded());
-    host.ok_or_else(|| Failure::request("a command runs on this host; leave `--on` out"))
+    host.ok_or_else(|| Failure::request("this works on this host alone; remove `--on`"))
 }
 
 /// This host and two tiers of it.

@@ -128,6 +128,12 @@ pub fn document<O: Outcome>(run: &StoredRun) -> Result<Document<O>> {
         }
     }
     let parsed = serde_json::from_value::<Document<O>>(value);
+    if parsed.is_err() && run.summary.partial {
+        let id = run.summary.id;
+        return Err(Failure::request(format!(
+            "run {id} was stopped before it had an answer; `weir runs resume {id}` goes on"
+        )));
+    }
     let Document { mut header, output } = understood(run, parsed)?;
     // A former version of the same kind keeps its own.
     let kind = |schema: &str| schema.rsplit_once('/').map(|(kind, _)| kind.to_owned());

@@ -23,6 +23,9 @@ const MOST_POINTS: u64 = 16_000_000;
 /// Sweeps of a file, machines of a sweep, and values of one axis.
 const MOST_ENTRIES: usize = 100_000;
 
+/// The keys of a sweep.
+const KEYS: [&str; 4] = ["on", "experiment", "matrix", "args"];
+
 /// One `[[sweep]]`: an experiment with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<V> {
@@ -65,7 +68,12 @@ fn entry<V: Subcommand>(experiments: &Command, table: &Table<'_>) -> Option<Entr
         .get("on")
         .map_or(Some(Vec::new()), |field| machines(&field));
     let names: Vec<&str> = (experiments.get_subcommands().map(Command::get_name)).collect();
-    let [experiment, matrix, args] = ["experiment", "matrix", "args"].map(|key| table.get(key));
+    let [_, experiment, matrix, args] = KEYS.map(|key| table.get(key));
+    if let Some(name) = experiment.as_ref().and_then(Field::as_text)
+        && let Some(command) = experiments.find_subcommand(name)
+    {
+        misplaced(command, table);
+    }
     table.done("a sweep");
     let Some(experiment) = experiment else {
         table.missing("experiment", format!("known are {}", names.join(", ")));
@@ -103,6 +111,27 @@ fn entry<V: Subcommand>(experiments: &Command, table: &Table<'_>) -> Option<Entr
             None
         }
     }
+}
+
+/// Reports options of an experiment that are keys of its sweep.
+fn misplaced(command: &Command, table: &Table<'_>) {
+    for (key, field) in table.fields() {
+        if !KEYS.contains(&key) && option(command, key).is_some() {
+            // It is not reported as an unknown key, too.
+            let _ = table.get(key);
+            let message = format!("`{key}` is an option of `{}`", command.get_name());
+            let help =
+                format!("write it in `args = {{ {key} = … }}`, or a list of values in `matrix`");
+            field.report_key(message, Some(help));
+        }
+    }
+}
+
+/// The option of a key: `--NAME`, or `--no-NAME` for what is on unless switched off.
+fn option<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
+    let wanted = flag_name(name);
+    let is_it = |long: &str| long == wanted || long.strip_prefix("no-") == Some(&wanted);
+    (command.get_arguments()).find(|arg| arg.get_long().is_some_and(is_it))
 }
 
 /// The machines of `on`: a name or a list of names. `None` after a mistake.
@@ -194,15 +223,12 @@ impl Reader {
         Some(())
     }
 
-    /// The flag of a key: `--NAME`, or `--no-NAME` for what is on unless switched off.
+    /// The flag of a key.
     fn flag(&self, name: &str, field: &Field<'_>) -> Option<Arg> {
-        let wanted = flag_name(name);
-        let long = |arg: &Arg| arg.get_long().map(str::to_owned);
-        let found = (self.command.get_arguments())
-            .find(|arg| long(arg).is_some_and(|l| l == wanted || l == format!("no-{wanted}")));
-        if let Some(flag) = found {
+        if let Some(flag) = option(&self.command, name) {
             return Some(flag.clone());
         }
+        let long = |arg: &Arg| arg.get_long().map(str::to_owned);
         let names: Vec<String> = (self.command.get_arguments())
             .filter_map(long)
             .filter(|long| long != "help")

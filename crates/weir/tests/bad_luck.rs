@@ -173,6 +173,15 @@ fn odd_stores_are_refused() {
         .refuses(2, &["it is a device or a pipe"]);
     std::fs::remove_file(place.store()).unwrap();
     place.run(SMALL).expect(0);
+    let runs = place.run("runs list --format json").expect(0).json();
+    let started = runs["runs"][0]["started"].as_str().unwrap();
+    // A run takes one line, and its time is to the minute.
+    let list = place.run("runs list").expect(0).out();
+    assert!(
+        list.contains(&started[..16]) && !list.contains(started),
+        "{list}"
+    );
+    assert_eq!(list.lines().count(), 3, "{list}");
     let db = rusqlite::Connection::open(place.store()).unwrap();
     db.pragma_update(None, "user_version", -1).unwrap();
     drop(db);

@@ -256,6 +256,7 @@ fn the_counters_of_a_model_are_those_of_its_processor() {
     };
     assert_eq!(listed("--on emr2s+cxl-a"), listed("--cpu emr"));
     assert_eq!(listed("--on memo+none"), listed("--cpu spr"));
+    assert_eq!(listed("--on gold6130"), listed("--cpu skx"));
     // A microarchitecture that is named is the one that is meant.
     assert_eq!(listed("--on emr2s --cpu zen4"), listed("--cpu zen4"));
     place.run("counters list --on nope").refuses(2, &["nope"]);

@@ -68,6 +68,25 @@ fn a_namespace_is_made_filled_handed_over_and_scrubbed() {
 }
 
 #[test]
+fn a_named_pipe_is_no_pool_and_nothing_waits_for_its_writer() {
+    let place = Place::new();
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for verb in ["list", "verify"] {
+        let done = run(&place, "a", format!("{verb} pipe"));
+        done.refuses(2, &["neither a file nor a DAX device"]);
+    }
+    let refused = |verb: &str| {
+        let done = place.run(format!("{verb} --on emr2s"));
+        done.refuses(2, &["on this host alone; remove `--on`"]);
+    };
+    refused("namespace list pipe");
+    refused("pool status pipe");
+}
+
+#[test]
 fn a_command_has_a_namespace_open_as_long_as_it_runs() {
     let place = pool();
     run(&place, "a", "create pool n --size 8KiB").expect(0);
@@ -77,7 +96,7 @@ fn a_command_has_a_namespace_open_as_long_as_it_runs() {
     let done = run(&place, "a", words).expect(7);
     assert!(done.out().trim_end().ends_with(" 8192"), "{}", done.out());
     let text = run(&place, "a", ["verify", "pool", "n", "--text", "hello"]);
-    text.refuses(1, &["byte 5 of n is 0x00, and 0x68 with that text"]);
+    text.refuses(4, &["byte 5 of n is 0x00, and 0x68 with that text"]);
     let mut command = place.command("namespace run pool n -- cat");
     let mut child = command
         .env("WEIR_HOST", "a")

@@ -380,3 +380,12 @@ fn kernels_move_fewer_bytes_and_an_early_notice_hides_flash() {
     );
     assert!(late.iter().all(|&time| time > program), "{late:?}");
 }
+
+#[test]
+fn a_run_of_no_machine_is_compared_without_one() {
+    let place = Place::new();
+    place.run("plan latency").expect(0);
+    place.run("plan latency --retimer 20ns").expect(0);
+    let table = place.run("runs compare 1 2").expect(0).out();
+    assert!(table.starts_with("A is run 1, B is run 2\n"), "{table}");
+}

@@ -508,7 +508,17 @@ fn there_is_a_page_of_the_manual_for_every_verb() {
     assert!(whole.out().contains(".TH weir 1"), "{}", whole.out());
     let run = place.run("man steer run");
     assert!(run.out().contains("scenario"), "{}", run.out());
-    assert_eq!(place.run("man stear").code(), 2);
+    place
+        .run("man stear")
+        .refuses(2, &["no page for `stear`", "steer"]);
+    place.run("man counters-list").refuses(2, &["counters, "]);
+    place.run("man --output .").expect(0);
+    let version = concat!("\"weir ", env!("CARGO_PKG_VERSION"), "\"");
+    let file = crate::common::text(&place.path("weir-steer-run.1"));
+    assert!(
+        run.out().contains(version) && file.contains(version),
+        "{file}"
+    );
 }
 
 #[test]

@@ -183,6 +183,20 @@ args = { prefetch = "no" }
             "--threads=1000` on emr2s+cxl-a",
         ],
     );
+    let outside =
+        "[[sweep]]\nexperiment = \"bandwidth\"\nsize = \"64M\"\nprefetch = false\nsizes = 1\n";
+    place.file("outside.toml", outside);
+    place.run("bench --file outside.toml").refuses(
+        2,
+        &[
+            "outside.toml:3:1",
+            "`size` is an option of `bandwidth`",
+            "write it in `args = { size = … }`",
+            "outside.toml:4:1",
+            "`sweep.sizes` is not a key",
+            "3 mistakes in",
+        ],
+    );
     place.file("named.toml", named("threads = 1"));
     place
         .run("bench --file named.toml --on emr2s")

@@ -292,6 +292,15 @@ fn a_profile_of_a_model_is_stored_and_made_once() {
         "{text}"
     );
     assert_eq!(profile(&place.run(model).expect(0).out()), printed);
+    // Of a run that was stopped before it had an answer, the store has the head.
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    let stopped = "UPDATE runs SET state = 'partial', document = json_remove(document, '$.source')";
+    db.execute(stopped, []).unwrap();
+    let advise = place.run("tier advise 1 --on emr2s+cxl-a --ratio 1:4");
+    advise.refuses(
+        2,
+        &["before it had an answer; `weir runs resume 1` goes on"],
+    );
 }
 
 #[test]
@@ -375,7 +384,7 @@ fn wrong_profiles_are_refused_with_what_is_right() {
         ),
         (
             "tier profile --on emr2s,core.count=4+cxl-a --target pid:{own}",
-            "leave `--on` out",
+            "remove `--on`",
         ),
         (
             "tier profile --trace missing.csv",

@@ -101,6 +101,16 @@ fn wrong_requests_are_refused_with_what_would_do() {
         "workload run chase --on emr2s+ssd-nvme4 --tier ssd0",
         "a storage device",
     );
+    // Of a file, the place of the region is named.
+    let scan = include_str!("../../../workloads/gups.toml").replace("16 GiB", "900 TiB");
+    place.file("large.toml", scan);
+    for verb in ["workload run", "explain", "tune interleave"] {
+        let on = format!("{verb} large.toml --on emr2s+cxl-a");
+        refused(
+            &on,
+            "large.toml:9: `bytes` of the region `table` is 900 TiB: tier `dram`",
+        );
+    }
     let runs = place.run("runs list").expect(0).out();
     assert!(!runs.contains("workload run"), "{runs}");
     refused(&on("--tier dram=x"), "not a number of pages");

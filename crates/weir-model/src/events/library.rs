@@ -82,6 +82,21 @@ impl EventLibrary {
             .ok_or_else(|| Unavailable::because(format!("no table of events is about {cpu}")))
     }
 
+    /// The table of a model's processor, by the name of its microarchitecture in a platform file.
+    ///
+    /// # Errors
+    /// None is about it.
+    pub fn of_model(&self, microarchitecture: &str) -> Result<&EventTable, Unavailable> {
+        let name = match microarchitecture {
+            // These are the cores of Cascade Lake as well, which has the same events; some have other names there.
+            "skylake-server" => "skylake-sp",
+            other => other,
+        };
+        (self.tables.iter().find(|table| table.name == name)).ok_or_else(|| {
+            Unavailable::because(format!("no table of events is about {microarchitecture}"))
+        })
+    }
+
     fn names(&self) -> impl Iterator<Item = &str> {
         self.tables
             .iter()

@@ -14,6 +14,15 @@ fn table(name: &str) -> EventTable {
 }
 
 #[test]
+fn every_processor_of_the_platform_library_has_a_table() {
+    for name in crate::platform::Library::builtin().microarchitectures() {
+        let table = LIBRARY.of_model(name);
+        assert!(table.is_ok_and(|table| !table.cpus.is_empty()), "{name}");
+    }
+    assert!(LIBRARY.of_model("vax-11").is_err());
+}
+
+#[test]
 fn every_table_that_comes_with_weir_is_without_mistake_and_speaks_of_every_counter() {
     for name in library::TABLES {
         let table = EventLibrary::check(name, library::text(name))

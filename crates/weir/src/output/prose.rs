@@ -1,11 +1,17 @@
 //! Sentences that fit the terminal.
 
+use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use unicode_width::UnicodeWidthStr;
 
 /// The widest line on standard output where it is no terminal, in columns.
 pub const WIDTH: usize = 80;
+
+/// Units that stay on the line of their number.
+const UNITS: [&str; 15] = [
+    "%", "ns", "us", "µs", "ms", "s", "min", "B", "KiB", "MiB", "GiB", "TiB", "MB/s", "GB/s", "GHz",
+];
 
 /// The widest line that tables and sentences have: the terminal's width between 60 and 200 columns.
 pub fn width() -> usize {
@@ -51,7 +57,7 @@ pub fn wrap(text: &str, first: &str, indent: &str) -> String {
     let mut lines = Vec::new();
     let mut line = first.to_owned();
     let mut empty = true;
-    for word in text.split_whitespace() {
+    for word in words(text) {
         let gap = usize::from(!empty);
         if !empty && line.width() + gap + word.width() > width() {
             lines.push(std::mem::replace(&mut line, indent.to_owned()));
@@ -73,6 +79,21 @@ pub fn wrap(text: &str, first: &str, indent: &str) -> String {
     lines.push(line);
     let mut all = lines.join("\n");
     all.push('\n');
+    all
+}
+
+/// Its words; a number and its unit are one.
+fn words(text: &str) -> Vec<Cow<'_, str>> {
+    let mut all: Vec<Cow<'_, str>> = Vec::new();
+    for word in text.split_whitespace() {
+        let unit = word.trim_end_matches([',', ';', '.', ':', ')']);
+        match all.last_mut() {
+            Some(last) if last.ends_with(|c: char| c.is_ascii_digit()) && UNITS.contains(&unit) => {
+                *last = format!("{last} {word}").into();
+            }
+            _ => all.push(word.into()),
+        }
+    }
     all
 }
 
@@ -130,6 +151,20 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 2);
         assert!(lines[0].starts_with("- word") && lines[1].starts_with("  word"));
+    }
+
+    #[test]
+    fn a_number_and_its_unit_are_on_one_line() {
+        for before in 60..width() {
+            let text = wrap(
+                &format!("{} 28.0 %, then 3 GB/s.", "a".repeat(before)),
+                "",
+                "  ",
+            );
+            let whole = |line: &str| line.contains("28.0 %,") || !line.contains("28.0");
+            assert!(text.lines().all(whole), "{text}");
+            assert!(text.contains("3 GB/s."), "{text}");
+        }
     }
 
     #[test]

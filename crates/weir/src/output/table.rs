@@ -55,6 +55,8 @@ impl Column {
 pub struct Table {
     columns: Vec<Column>,
     inner: comfy_table::Table,
+    /// Whether columns come closer before a row takes two lines.
+    dense: bool,
 }
 
 impl Table {
@@ -69,6 +71,15 @@ impl Table {
         Self {
             columns: columns.to_vec(),
             inner,
+            dense: false,
+        }
+    }
+
+    /// The same, with columns that come closer before a row takes two lines.
+    pub fn dense(self) -> Self {
+        Self {
+            dense: true,
+            ..self
         }
     }
 
@@ -124,12 +135,22 @@ impl fmt::Display for Table {
                 }
             }
         }
+        let whole: usize = widths.iter().map(|&width| usize::from(width) + 1).sum();
+        let fits_close = whole <= width() + 1;
+        let is_close = self.dense && fits_close && whole + widths.len() > width() + 1;
+        if is_close {
+            for shown in inner.column_iter_mut() {
+                shown.set_padding((0, 0));
+                shown.set_constraint(ColumnConstraint::ContentWidth);
+            }
+        }
         let mut lines: Vec<String> = inner.lines().collect();
         let least = self.least();
         // Of the rule under the head, each part is as wide as its column.
         let rule = lines.iter().find(|line| line.starts_with('─'));
         let given = rule.into_iter().flat_map(|rule| rule.split(' '));
-        let is_broken = (given.zip(&least)).any(|(part, &least)| part.width() < least + 1);
+        let is_broken =
+            !is_close && (given.zip(&least)).any(|(part, &least)| part.width() < least + 1);
         // Columns are closer to each other before a word or a number is broken.
         let fits = |padding| {
             let spaces = least.len() * (padding + 1);
@@ -194,6 +215,25 @@ mod tests {
         let [name, number] = ["numa-balancing", "20.8 ±0.01"];
         assert!(text.contains(name) && text.contains(number), "{text}");
         assert!(text.lines().all(|line| line.width() <= width()), "{text}");
+    }
+
+    #[test]
+    fn columns_come_closer_before_a_row_takes_two_lines() {
+        let words = |n| vec!["word"; n].join(" ");
+        // Two gaps of one column and 78 others.
+        for (wide, rows) in [(77, 3), (78, 3), (79, 4)] {
+            let mut table = Table::new(&[
+                Column::words("policy"),
+                Column::words("why"),
+                Column::number("GB/s"),
+            ])
+            .dense();
+            let first = "a".repeat(wide - 4 - words(6).len());
+            table.row([first, words(6), "1234".into()]);
+            let text = table.to_string();
+            assert_eq!(text.lines().count(), rows, "{wide}: {text}");
+            assert!(text.lines().all(|line| line.width() <= width()), "{text}");
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `weir man`: the manual, made from the text of `--help`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap_mangen::Man;
@@ -29,7 +29,9 @@ pub struct Args {
 /// There is no such verb, or standard output or the folder cannot be written to.
 pub fn run(args: &Args, mut command: clap::Command) -> Result<()> {
     if let Some(folder) = &args.output {
-        let written = clap_mangen::generate_to(command, folder)
+        let mut command = command.disable_help_subcommand(true);
+        command.build();
+        let written = write_all(&command, folder)
             .with_context(|| format!("cannot write the manual to {}", folder.display()));
         return Ok(written?);
     }
@@ -38,13 +40,31 @@ pub fn run(args: &Args, mut command: clap::Command) -> Result<()> {
     for word in &args.verb {
         let next = found.find_subcommand(word);
         found = next.ok_or_else(|| {
-            Failure::request(format!("there is no page for `{}`", args.verb.join(" ")))
+            let all = args.verb.join(" ");
+            let names = (found.get_subcommands()).map(|command| command.get_name().to_owned());
+            let pages = match names.collect::<Vec<String>>().join(", ") {
+                none if none.is_empty() => format!("`{}` has no subcommands", found.get_name()),
+                names => format!("`{}` has {names}", found.get_name()),
+            };
+            Failure::request(format!("there is no page for `{all}`; {pages}"))
         })?;
     }
     let mut named = vec!["weir".to_owned()];
     named.extend(args.verb.iter().cloned());
-    let page = Man::new(found.clone()).title(named.join("-"));
+    let page = page(found).title(named.join("-"));
     let mut text = Vec::new();
     page.render(&mut text)?;
     print(&String::from_utf8_lossy(&text))
+}
+
+/// A page, at whose foot is the version; clap knows it of the whole command alone.
+fn page(command: &clap::Command) -> Man {
+    Man::new(command.clone()).source(concat!("weir ", env!("CARGO_PKG_VERSION")))
+}
+
+fn write_all(command: &clap::Command, folder: &Path) -> std::io::Result<()> {
+    for below in command.get_subcommands().filter(|c| !c.is_hide_set()) {
+        write_all(below, folder)?;
+    }
+    page(command).generate_to(folder).map(drop)
 }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use weir_insight::forecast::COUNTERS;
 use weir_linux::perf;
+use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
 
@@ -36,23 +37,19 @@ pub struct Args {
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     let library = EventLibrary::builtin();
     let on = &context.global.on;
+    let unnamed = |why: Unavailable| {
+        Failure::request(format!("{why}; name a microarchitecture with `--cpu`"))
+    };
     let table = match (&args.cpu, find(on)?) {
         (Some(name), _) => library
             .get(name)
             .map_err(|why| Failure::request(why.reason))?,
-        (None, Some(system)) => perf::table(&system.root, &library).map_err(|why| {
-            Failure::request(format!("{why}; name a microarchitecture with `--cpu`"))
-        })?,
+        (None, Some(system)) => perf::table(&system.root, &library).map_err(unnamed)?,
         (None, None) => {
             // Its description begins with the microarchitecture.
             let processor = choose(on)?.topology.processor;
-            let mut tables = library.tables().iter();
-            let found = tables.find(|table| processor.starts_with(&table.name));
-            found.ok_or_else(|| {
-                Failure::request(format!(
-                    "no table of events is about {processor}; name a microarchitecture with `--cpu`"
-                ))
-            })?
+            let microarchitecture = processor.split(',').next().unwrap_or_default();
+            library.of_model(microarchitecture).map_err(unnamed)?
         }
     };
     let counters = chosen(&args.counters)?;

@@ -15,7 +15,7 @@ use weir_model::document::Document;
 use weir_model::insight::PrefetchForm;
 use weir_model::units::Nanos;
 
-use super::workload::named::{find_for, real_program};
+use super::workload::named::{at_region, find_for, real_program};
 use crate::context::Context;
 use crate::counting;
 use crate::counting::counters;
@@ -63,7 +63,9 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         let chosen = machine::choose(&context.global.on)?;
         let study = described(args, &chosen)?;
-        let done = Job::once(context, &chosen, Explain::VERB).run(&study)?;
+        let done = Job::once(context, &chosen, Explain::VERB)
+            .run(&study)
+            .map_err(|failure| at_region(failure, name))?;
         show_in(args.out.as_deref(), context, &done.document, Some(done.run))?;
         return done.verdict();
     }

@@ -18,6 +18,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::store::Store;
 use crate::stored;
+use crate::verbs::runs::with_machine;
 
 /// Exports are at most this long.
 const MOST_BYTES: usize = 256 << 20;
@@ -59,7 +60,7 @@ impl Known {
             let id = run.summary.id;
             let bench =
                 stored::bench_document(&run).map_err(|failure| failure.of(&format!("run {id}")))?;
-            return self.bench(&format!("run {id} on {}", bench.header.machine.name), bench);
+            return self.bench(&with_machine(id, &bench.header.machine.name), bench);
         }
         let text = files::text(path, "log or export", MOST_BYTES)?;
         let shown = path

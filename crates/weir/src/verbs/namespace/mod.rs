@@ -16,7 +16,9 @@ use weir_model::units::Nanos;
 use weir_namespace::{Change, Create, Keep, Make, NamespaceError, Options, Pool, Resized};
 
 use crate::context::Context;
+use crate::counting::on_this_host;
 use crate::failure::{Failure, Result};
+use crate::session::say;
 use options::{ChangeArgs, CreateArgs, InitArgs, Kept, Named, RunArgs, What};
 
 pub use options::Args;
@@ -52,6 +54,7 @@ impl From<NamespaceError> for Failure {
 /// # Errors
 /// A request is wrong, the pool does not permit it, or its memory cannot be accessed.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    on_this_host(context, "weir namespace")?;
     let options = Options {
         host: args.host.clone(),
         ..Options::default()
@@ -135,10 +138,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
                 }
                 _ => {
                     if let Some(at) = pool.first_unscrubbed()? {
-                        return Err(Failure::work(format!(
-                            "byte {at} of {} is free and not zero",
+                        say(&format!(
+                            "weir: byte {at} of {} is free and not zero",
                             args.pool.display()
-                        )));
+                        ));
+                        return Err(Failure::Illegal);
                     }
                     "the table is whole, and what is free is zero".into()
                 }
@@ -265,12 +269,13 @@ fn verify(pool: &Pool, name: &str, text: &str) -> Result<()> {
         namespace.read_at(at, &mut seen[..bytes])?;
         let wrong = (0..bytes).find(|nth| seen[*nth] != block[*nth]);
         if let Some(nth) = wrong {
-            return Err(Failure::work(format!(
-                "byte {} of {name} is {:#04x}, and {:#04x} with that text",
+            say(&format!(
+                "weir: byte {} of {name} is {:#04x}, and {:#04x} with that text",
                 at + nth as u64,
                 seen[nth],
                 block[nth]
-            )));
+            ));
+            return Err(Failure::Illegal);
         }
     }
     Ok(())

@@ -33,6 +33,7 @@ use weir_linux::vm::{self, Identity};
 use weir_plan::pool::owners::Vm;
 
 use crate::context::Context;
+use crate::counting::on_this_host;
 use crate::failure::{Failure, Result};
 use crate::output::print;
 use crate::session::say;
@@ -51,6 +52,7 @@ pub use view::PoolDocument;
 /// # Errors
 /// A request is wrong, a VM refuses or does not answer, or a slice is not given back.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    on_this_host(context, "weir pool")?;
     match &args.what {
         What::Create(args) => create(args, context),
         What::Start(args) => start(args, context),

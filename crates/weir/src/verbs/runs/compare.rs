@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use weir_lab::compare::{Comparison, Figure, Pair, Quantile, Unit, compare};
 use weir_model::document::{BenchDocument, Point};
 
-use super::compare_rows;
+use super::{compare_rows, with_machine};
 use crate::context::{Context, Format};
 use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
 use crate::failure::Result;
@@ -162,8 +162,9 @@ fn table(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>, limit: usize
     let (a, b) = (&a.summary, &b.summary);
     let mut text = wrap(
         &format!(
-            "A is run {} on {}, B is run {} on {}",
-            a.id, a.machine, b.id, b.machine
+            "A is {}, B is {}",
+            with_machine(a.id, &a.machine),
+            with_machine(b.id, &b.machine)
         ),
         "",
         "  ",

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_model::frame::{Frame, Kind, words};
 
+use super::with_machine;
 use crate::documents::{ComparedRow, ComparedRuns};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, figure, wrap};
@@ -129,8 +130,9 @@ fn numbers(
 pub fn table(compared: &ComparedRuns, limit: usize) -> String {
     let ComparedRuns { a, b, rows, .. } = compared;
     let head = format!(
-        "A is run {} on {}, B is run {} on {}",
-        a.id, a.machine, b.id, b.machine
+        "A is {}, B is {}",
+        with_machine(a.id, &a.machine),
+        with_machine(b.id, &b.machine)
     );
     let mut table = Table::new(&[
         Column::words("row"),

@@ -117,10 +117,16 @@ fn filter(args: &Args, store: &Store) -> Result<Filter> {
     })
 }
 
+/// A time to the minute, which leaves a row room on one line; the other formats have the second.
+fn minute(time: &str) -> &str {
+    time.rsplit_once(':').map_or(time, |(minute, _)| minute)
+}
+
 fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
     let mut heads = vec![
         Column::number("run"),
-        Column::words("began (UTC)"),
+        // As a number, a time is not broken over lines.
+        Column::number("began (UTC)"),
         Column::words("what"),
         Column::words("machine"),
         Column::number("figures"),
@@ -131,7 +137,7 @@ fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
         Some(Metric::Ns) => Column::number("least\nns"),
     });
     heads.push(Column::words("state"));
-    let mut table = Table::new(&heads);
+    let mut table = Table::new(&heads).dense();
     for run in runs {
         let figures = if run.planned == 0 && run.kept == 0 {
             // All came from earlier runs, or it has none.
@@ -144,7 +150,7 @@ fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
         let shown = |value: Option<f64>| value.map_or("-".into(), figure);
         table.row([
             run.id.to_string(),
-            run.started.clone(),
+            minute(&run.started).to_owned(),
             run.verb.clone(),
             run.machine.clone(),
             figures,

@@ -142,6 +142,14 @@ fn show(run: &StoredRun, context: &Context, history: bool) -> Result<()> {
     }
 }
 
+/// A run with its machine; runs of `weir plan` may have none.
+pub fn with_machine(id: impl std::fmt::Display, machine: &str) -> String {
+    match machine {
+        "" => format!("run {id}"),
+        machine => format!("run {id} on {machine}"),
+    }
+}
+
 fn describe(run: &StoredRun) -> String {
     let summary = &run.summary;
     let on = match summary.machine.as_str() {

@@ -40,7 +40,7 @@ pub(super) fn with_profile(study: &Advise, context: &Context) -> Result<Advise> 
 }
 
 fn of_file(file: &Path) -> Result<Profile> {
-    let text = files::text(file, "a profile", MOST)?;
+    let text = files::text(file, "profile", MOST)?;
     let no_profile = |why: String| {
         Failure::request(format!(
             "{} is no profile that `weir tier profile --format json` wrote: {why}",

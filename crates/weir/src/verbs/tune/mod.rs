@@ -9,7 +9,7 @@ use weir_lab::Study as _;
 use weir_model::insight::SlowdownModel;
 use weir_model::machine::{Identity, MachineKind};
 
-use super::workload::named::find_for;
+use super::workload::named::{at_region, find_for};
 use crate::context::Context;
 use crate::counting;
 use crate::driver::{self, Job};
@@ -54,7 +54,10 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
     let study = described(*args)?;
     let chosen = machine::choose(&context.global.on)?;
     let study = on_model(study, context, &chosen)?;
-    let done = Job::once(context, &chosen, VERB).run(&study)?;
+    let named = study.workload.clone().unwrap_or_default();
+    let done = Job::once(context, &chosen, VERB)
+        .run(&study)
+        .map_err(|failure| at_region(failure, &named))?;
     show(context, &done.document, Some(done.run))?;
     done.verdict()
 }

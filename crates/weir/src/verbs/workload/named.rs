@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use weir_model::machine::MachineError;
 use weir_model::toml::MOST_BYTES;
 use weir_model::workload::{GROUPS, Hosted, RealProgram, Workload, Workloads};
 
@@ -54,6 +55,39 @@ pub fn find_for(named: &str, threads: Option<u32>) -> Result<Workload> {
         workload.threads = threads;
     }
     Ok(workload)
+}
+
+/// A failure of a workload that was named so: where its file has more memory than a tier, at the largest region.
+pub fn at_region(failure: Failure, named: &str) -> Failure {
+    let Failure::Request(error) = &failure else {
+        return failure;
+    };
+    match error.downcast_ref() {
+        Some(MachineError::NoMemory { .. }) => match largest_region(named) {
+            Some(place) => failure.of(&place),
+            None => failure,
+        },
+        _ => failure,
+    }
+}
+
+/// The largest region of a file, with its line, in words.
+fn largest_region(named: &str) -> Option<String> {
+    if Workloads::builtin().get(named).is_some() {
+        return None;
+    }
+    let text = files::text(Path::new(named), "description", MOST_BYTES).ok()?;
+    let workload = Workloads::check(named, &text).ok()?;
+    let regions = workload.phases.iter().flat_map(|phase| &phase.regions);
+    let largest = regions.max_by_key(|region| region.bytes.get())?;
+    let name = format!("\"{}\"", largest.name);
+    let line = (text.lines()).position(|line| line.contains("name") && line.contains(&name))?;
+    Some(format!(
+        "{named}:{}: `bytes` of the region `{}` is {}",
+        line + 1,
+        largest.name,
+        largest.bytes
+    ))
 }
 
 /// The workload of a file.
