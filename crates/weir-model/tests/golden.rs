@@ -17,8 +17,8 @@ fn a_table_that_is_there_twice_is_one_mistake() {
     let wrong = |more: &str| {
         let text = format!("{host}\n[core]\nclock = \"3 GHz\"\nsteps = [\n  1,\n]\n{more}");
         let mistakes = Library::builtin().check("p.toml", &text).unwrap_err();
-        let lines = mistakes.shown.iter().map(|m| m.line as usize);
-        let behind = |line| line - host.lines().count() - 2;
+        let lines = mistakes.shown.iter().map(|m| m.line);
+        let behind = |line: usize| line - host.lines().count() - 2;
         lines.map(behind).collect::<Vec<usize>>()
     };
     assert_eq!(wrong(""), [0]);
