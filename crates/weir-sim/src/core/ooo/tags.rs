@@ -132,7 +132,7 @@ impl Set {
 fn to_front(order: u64, way: u64) -> u64 {
     /// The lowest bit of each four.
     const ONES: u64 = u64::MAX / 15;
-    let other = order ^ way * ONES;
+    let other = order ^ (way * ONES);
     // The lowest bit of these is the highest of the first four bits that are the way; it may have others above.
     let found = other.wrapping_sub(ONES) & !other & (ONES << 3);
     let found = found & found.wrapping_neg();
