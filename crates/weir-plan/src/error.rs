@@ -15,6 +15,9 @@ pub enum PlanError {
         /// What is allowed.
         wanted: std::borrow::Cow<'static, str>,
     },
+    /// The user gave the work up.
+    #[error("it was stopped")]
+    Stopped,
     /// A replay has more or less memory than its VMs.
     #[error(
         "after {second} s, {found} MiB are local or in pools, and VMs have {expected} MiB: please report this mistake of weir"

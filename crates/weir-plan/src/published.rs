@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use weir_lab::reproduce::rule::{Figure, Rule};
+use weir_model::stop;
 use weir_model::units::Nanos;
 
 use crate::PlanError;
@@ -223,10 +224,15 @@ fn generate(prices: &Prices) -> Result<Generated, PlanError> {
         price_ratio: 1.0,
         seed: SEED,
     };
+    let go_on = || !stop::requested();
     let (mut clusters, mut replayed) = (Vec::new(), Vec::new());
     for at in 0..CLUSTERS {
+        // What a stopped replay has is not the answer of a row.
+        if !go_on() {
+            return Err(PlanError::Stopped);
+        }
         let traced = cluster(at, Generate::default())?;
-        let on = &mut |_| true;
+        let on = &mut |_| go_on();
         replayed.push(match at < SEARCHED {
             true => pools.replay(&traced.trace, on)?,
             false => pools.keep(&traced.trace, on)?,
@@ -249,6 +255,7 @@ fn generate(prices: &Prices) -> Result<Generated, PlanError> {
             &zone.name,
             &zone.trace.snapshot(DAY as u32 / 2),
             MACHINE.shape(),
+            &go_on,
         )?);
     }
     let plan = pools.conclude(&clusters, &replayed, prices)?;

@@ -119,6 +119,9 @@ impl Engine<'_> {
         let rules = ruled.iter().filter_map(|(_, rule)| *rule);
         for rule in rules.filter(|rule| self.with_slow || !rule.is_slow) {
             for figure in rule.figure.iter().chain(&rule.own) {
+                if self.lab.stopped() {
+                    return;
+                }
                 results.figure(figure);
             }
         }
@@ -191,6 +194,8 @@ impl Engine<'_> {
         }
         let ours = match results.figure(figure)? {
             Ok(ours) => ours,
+            // Work that was given up is no reason why a row has no figure.
+            Err(_) if self.lab.stopped() => return None,
             Err(why) => return without(why),
         };
         let own = rule.own.as_ref().map(|own| results.figure(own));

@@ -59,6 +59,7 @@ impl Packing {
         machine: &str,
         kinds: &[Kind],
         shape: Shape,
+        go_on: &dyn Fn() -> bool,
     ) -> Result<Vec<PackingRow>, PlanError> {
         let pools = self.pools.iter().map(|pool| ("--machines-per-pool", *pool));
         let grown = self.inflate.iter().map(|factor| ("--inflate", *factor));
@@ -85,6 +86,9 @@ impl Packing {
             sizes.dedup();
             let mut done: Vec<(u32, Bounds)> = Vec::new();
             for size in sizes {
+                if !go_on() {
+                    return Err(PlanError::Stopped);
+                }
                 let mut bounds = match size {
                     1 => single,
                     size => pack(&fit, shape.times(size)),
@@ -134,7 +138,17 @@ mod tests {
             inflate: inflate.to_vec(),
             pools: pools.to_vec(),
         };
-        packing.of("m", kinds, MACHINE).unwrap()
+        packing.of("m", kinds, MACHINE, &|| true).unwrap()
+    }
+
+    #[test]
+    fn a_bound_that_is_given_up_is_no_bound() {
+        let packing = Packing {
+            inflate: vec![1],
+            pools: vec![2],
+        };
+        let given_up = packing.of("m", &[kind(1, 4, 16)], MACHINE, &|| false);
+        assert_eq!(given_up, Err(PlanError::Stopped));
     }
 
     #[test]

@@ -220,6 +220,7 @@ impl Pools {
                     &name,
                     &traced.trace.snapshot(at),
                     self.machine.shape(),
+                    &|| true,
                 )?);
             }
         }

@@ -137,6 +137,7 @@ impl Args {
 impl From<PlanError> for Failure {
     fn from(error: PlanError) -> Self {
         match error {
+            PlanError::Stopped => Failure::Partial(format!("{error}, and nothing is kept")),
             PlanError::NotConserved { .. } => Failure::Work(error.into()),
             PlanError::OutOfBounds { .. } => Failure::Request(error.into()),
         }
@@ -204,9 +205,12 @@ fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
             }
         };
         let name = format!("{} on {}", traced.name, machine.words());
-        bound
-            .packings
-            .extend(packing.of(&name, &trace.snapshot(second), machine.shape())?);
+        bound.packings.extend(packing.of(
+            &name,
+            &trace.snapshot(second),
+            machine.shape(),
+            &|| !context.stop.requested(),
+        )?);
         bound.notes.extend(traces::words(&traced));
     }
     found(context, PLAN_PACKING, bound)
