@@ -75,7 +75,7 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
         );
     place
         .run("counters record --on emr2s -- true")
-        .refuses(2, &["of this host"]);
+        .refuses(2, &["on this host alone"]);
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
         .refuses(2, &["not slower than itself"]);
     place
         .run("explain --on emr2s -- true")
-        .refuses(2, &["of this host"]);
+        .refuses(2, &["on this host alone"]);
     place
         .run("explain --no-prefetch -- true")
         .refuses(2, &["--no-prefetch"]);

@@ -84,7 +84,7 @@ fn searches_on_this_host_find_the_same_in_every_variant() {
     for (odd, code, said) in [
         ("--devices 4", 2, "each shard"),
         ("--vectors none.fvecs", 2, "none.fvecs"),
-        ("--queries 5", 2, "10"),
+        ("--queries 3", 2, "4"),
     ] {
         place.run(format!("{run} {odd}")).refuses(code, &[said]);
     }

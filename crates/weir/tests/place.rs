@@ -75,7 +75,7 @@ fn what_cannot_be_asked_is_refused() {
             2,
             "takes one tier",
         ),
-        (&["--size", "1000000G"], 1, "free"),
+        (&["--size", "1000000G"], 2, "free"),
         (&["--hold", "0"], 2, "--hold"),
     ] {
         let whole: Vec<&str> = ["place"].iter().chain(arguments).copied().collect();

@@ -38,7 +38,7 @@ fn a_missing_node_is_named_by_what_needs_two() {
     place.run("tune interleave scan -- true").expect(2);
     place
         .run("tune interleave --on skx2s -- true")
-        .refuses(2, &["of this host"]);
+        .refuses(2, &["on this host alone"]);
 }
 
 /// A model that was calibrated elsewhere.
@@ -84,7 +84,7 @@ fn a_prediction_for_a_command_names_the_counters_that_it_lacks() {
     predict(&["/nowhere/to/be/found"]).refuses(2, &["cannot run `/nowhere/to/be/found`"]);
     place
         .run(["predict", "--model", &model, "--on", "emr2s", "--", "true"])
-        .refuses(2, &["of this host"]);
+        .refuses(2, &["on this host alone"]);
     place
         .run("predict --model absent.json -- true")
         .refuses(2, &["there is no model absent.json"]);
