@@ -6,7 +6,7 @@ use crate::common;
 use proptest::prelude::*;
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_steer::controllers::{Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig};
-use weir_steer::guard::{Bounds, Guarded};
+use weir_steer::guard::{Bounds, Guarded, Keep};
 use weir_steer::knee::Knee;
 use weir_steer::limit::Grain;
 use weir_steer::{Controller, Limit, Role, TenantReadings};
@@ -86,7 +86,9 @@ proptest! {
         for calibrated in [true, false] {
             let windows = run(&mut weir(&fluid, calibrated), &fluid, 24, true);
             let (limit, last) = windows[windows.len() - 1];
-            prop_assert!(last.fast >= 0.97 * fast, "{calibrated} {limit:?} {last:?}");
+            // Where nothing is missing of what is to be kept, none may be worth more than any limit.
+            let least = if limit.is_free() { Keep::default().fast.get() } else { 0.97 };
+            prop_assert!(last.fast >= least * fast, "{calibrated} {limit:?} {last:?}");
             prop_assert!(last.slow >= 0.95 * slow, "{calibrated} {limit:?} {last:?} of {slow}");
         }
     }
@@ -115,6 +117,29 @@ proptest! {
         prop_assume!(fits < few.entries);
         let windows = run(&mut weir(&few, true), &few, 8, true);
         prop_assert!(windows.iter().all(|(limit, _)| limit.is_free()));
+    }
+}
+
+/// With less of its time the core would fill the device's queue as far, and less often.
+#[test]
+fn a_core_that_fills_the_device_alone_keeps_its_time() {
+    let mut fluid = Fluid::miku();
+    fluid.entries = 600.0;
+    fluid.fast = Tier {
+        rest: 80.0,
+        peak: 1.5,
+    };
+    fluid.slow = Tier {
+        rest: 180.0,
+        peak: 0.15,
+    };
+    (fluid.fast_cores, fluid.fast_mlp) = (4, 8.0);
+    (fluid.slow_cores, fluid.slow_mlp) = (8, 89.8);
+    let (fast, slow) = fluid.alone();
+    for calibrated in [true, false] {
+        let (limit, last) = run(&mut weir(&fluid, calibrated), &fluid, 24, true)[23];
+        assert!(last.fast >= 0.97 * fast, "{calibrated} {limit:?} {last:?}");
+        assert!(last.slow >= 0.95 * slow, "{calibrated} {limit:?} {last:?}");
     }
 }
 

@@ -25,14 +25,16 @@ pub struct Learning {
     fast: GbPerSec,
     /// The shortest residency without a queue.
     rest: Option<Nanos>,
-    /// The widest hold without one.
+    /// The widest limit without one.
     little: Option<Fits>,
     /// The narrowest limit with a queue.
     much: Option<f64>,
+    /// The limit of the window before, and that window, if it had a queue.
+    queued: Option<(f64, View)>,
     windows: u32,
 }
 
-/// A hold under which the device has no queue.
+/// A limit under which the device has no queue, or one that no limit makes shorter.
 #[derive(Debug, Clone, Copy)]
 struct Fits {
     units: f64,
@@ -60,6 +62,7 @@ impl Learning {
             rest,
             little: None,
             much: None,
+            queued: None,
             windows: 0,
         }
     }
@@ -93,6 +96,19 @@ impl Learning {
         let (tuning, grain) = (steps.tuning, steps.grain);
         self.windows += 1;
         if self.is_queued(view, tuning) {
+            // One core can fill a small device. With less of its time it fills the queue as far, and less often.
+            if let Some((wider, seen)) = self.queued.replace((units, *view))
+                && is_only_slower(view, &seen, tuning)
+            {
+                self.fast = GbPerSec(self.fast.get().max(seen.fast.get()));
+                self.much = None;
+                self.little = Some(Fits {
+                    units: wider,
+                    gives: seen.gives,
+                    residency: seen.residency,
+                });
+                return self.known(view, wider, grain);
+            }
             self.much = Some(self.much.map_or(units, |much| much.min(units)));
             let to = self.between().unwrap_or(0.5 * units);
             let next = steps.below(units, to);
@@ -101,6 +117,7 @@ impl Learning {
                 false => self.known(view, next, grain),
             };
         }
+        self.queued = None;
         self.rest = Some(self.rest.map_or(view.residency, |r| r.min(view.residency)));
         self.fast = GbPerSec(self.fast.get().max(view.fast.get()));
         self.full = GbPerSec(self.full.get().max(view.gives.get()));
@@ -176,4 +193,12 @@ impl Learning {
             grain,
         })
     }
+}
+
+/// Whether a limit brought nothing but less bandwidth of the slow tier than the one before.
+fn is_only_slower(view: &View, before: &View, tuning: &Tuning) -> bool {
+    let noticed = tuning.noticed;
+    view.residency * noticed > before.residency
+        && view.gives * noticed < before.gives
+        && view.fast < before.fast * noticed
 }
