@@ -67,7 +67,7 @@ fn rate(machine: &str, tenant: Tenant) -> f64 {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 40, rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 20, rng_seed: RngSeed::Fixed(11), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn every_line_of_a_mix_crosses_the_interface_of_its_own_tier(

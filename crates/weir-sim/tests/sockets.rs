@@ -16,6 +16,8 @@ const SERVER: &str = "miku-a+micron-x8+micron-x8@remote";
 const OPS: [Op; 3] = [Op::Ld, Op::St, Op::NtSt];
 /// The first core of the other socket.
 const BEYOND: u32 = 32;
+/// The last core of the second socket.
+const LAST: u32 = 63;
 /// The difference between two seeds of one machine.
 const LIKE: f64 = 0.03;
 
@@ -190,7 +192,8 @@ proptest! {
         let mut tenants = Vec::new();
         for (n, &(tier, op, threads, beyond)) in wanted.iter().enumerate() {
             let first = &mut next[usize::from(beyond)];
-            let cores = *first..(*first + threads).min(*first / BEYOND * BEYOND + BEYOND);
+            let end = if beyond { LAST } else { BEYOND };
+            let cores = *first..(*first + threads).min(end);
             *first = cores.end;
             if cores.is_empty() {
                 continue;
@@ -203,7 +206,7 @@ proptest! {
         // A thread is on the other socket, so that both are modelled.
         tenants.push(Tenant {
             name: "beyond".into(),
-            ..chase("remote", 63..64, Bytes::mib(64))
+            ..chase("remote", LAST..LAST + 1, Bytes::mib(64))
         });
         let mut machine = SimMachine::new(&bed, 3);
         machine.start(&tenants).unwrap();
