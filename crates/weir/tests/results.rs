@@ -116,6 +116,15 @@ fn csv_of_every_verb_has_all_columns_in_every_row() {
 }
 
 #[test]
+fn a_tour_of_the_machine_that_it_compares_with_measures_it_once() {
+    let place = Place::new();
+    let tour = place.run("tour --on memo+none --beside memo+none");
+    assert!(tour.expect(0).err().contains("measured once"));
+    let runs = place.run("runs list --format json").expect(0).json();
+    assert_eq!(runs["runs"].as_array().unwrap().len(), 1);
+}
+
+#[test]
 fn tables_are_ascii_where_the_locale_is() {
     let place = Place::new();
     place.run(SMALL).expect(0);

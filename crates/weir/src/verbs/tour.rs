@@ -47,10 +47,16 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     {
         machine::compose_named(&args.beside, "--beside")?;
     }
-    let machines = [
-        machine::choose(&context.global.on)?,
-        machine::choose(&args.beside)?,
-    ];
+    let mut machines = vec![machine::choose(&context.global.on)?];
+    let other = machine::choose(&args.beside)?;
+    if other.identity == machines[0].identity {
+        context.note(&format!(
+            "{} is compared with itself, and measured once; --beside names another machine",
+            other.identity.name
+        ));
+    } else {
+        machines.push(other);
+    }
     if context.global.format == Format::Table {
         for chosen in &machines {
             let parts = topo::describe(&chosen.identity, &chosen.topology);
