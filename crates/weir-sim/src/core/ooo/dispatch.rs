@@ -241,8 +241,6 @@ impl Ooo {
             }
         }
         self.aim();
-        if !self.stores.is_empty() {
-            self.drain_stores();
-        }
+        self.drain_stores();
     }
 }

@@ -19,8 +19,8 @@ pub struct Load {
     end: u64,
     stride: u64,
     cached: u32,
-    /// Time between two of its accesses.
-    between: f64,
+    /// Time from the first of its accesses to the next visit.
+    lasts: f64,
     /// The line of the page tables that it needs first; zero if it needs none any more.
     table: u64,
     table_cached: u32,
@@ -57,7 +57,7 @@ impl Ooo {
             end: visit.end,
             stride: visit.stride,
             cached: visit.cached,
-            between: visit.gap * self.pace / f64::from(visit.accesses),
+            lasts: visit.gap * self.pace,
             table: match visit.walks {
                 true => self.script.table(visit.line),
                 false => 0,
@@ -241,7 +241,8 @@ impl Ooo {
             if others > 0 {
                 // Accesses before the line arrived found it in its fill buffer.
                 let waited = (self.clock - load.issued) as f64;
-                let early = ((waited / load.between.max(1.0)) as u32).min(others);
+                let between = load.lasts / f64::from(load.accesses);
+                let early = ((waited / between.max(1.0)) as u32).min(others);
                 self.tally.fill_buffer_hits += u64::from(early);
                 self.tally.l1_hits += u64::from(others - early);
             }
