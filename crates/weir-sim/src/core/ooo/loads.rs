@@ -2,6 +2,7 @@
 
 use super::Ooo;
 use super::agenda::Event;
+use super::dispatch::least;
 use super::super_queue::NONE;
 use crate::clock::Ps;
 use crate::line::Kind;
@@ -49,6 +50,7 @@ impl Ooo {
         let visit = &self.next;
         let number = self.loads.numbers().1;
         self.load_entries += visit.accesses;
+        self.oldest_load = least(self.oldest_load, self.position);
         self.loads.push(Load {
             at: self.position,
             done: Ps::MAX,

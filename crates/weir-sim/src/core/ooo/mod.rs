@@ -165,6 +165,10 @@ pub struct Ooo {
     pace: f64,
     quiet: f64,
     window: f64,
+    /// Mispredicted branches in the slice of a load, per instruction.
+    mispredicts: f64,
+    /// The phase that they are of, if they are known.
+    phase: Option<u16>,
     /// What each phase makes of these.
     paces: Vec<Pace>,
     /// The next visit, and the instruction that it begins with.
@@ -244,6 +248,8 @@ impl Ooo {
             pace: paces[next.phase as usize].cpi * params.cycle,
             quiet: 0.0,
             window: params.reorder_buffer,
+            mispredicts: 0.0,
+            phase: None,
             paces,
             next,
             next_at: 0.0,
@@ -348,6 +354,7 @@ impl Ooo {
             ..*made
         };
         self.pace *= to.cycle / self.params.cycle;
+        self.phase = None;
         self.params = to;
     }
 

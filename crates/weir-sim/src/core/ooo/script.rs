@@ -283,9 +283,7 @@ impl Script {
         self.batch.1 -= 1;
         let part = &mut phase_parts.parts[self.batch.0];
         // The distance varies, so that nothing falls into step with anything else.
-        let gap = phase_parts.gap
-            * f64::from(part.accesses)
-            * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
+        let gap = part.gap * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
         let store = half(what, 0) < part.stores;
         *visit = Visit {
             end: part.base + part.lines,

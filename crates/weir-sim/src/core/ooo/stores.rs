@@ -4,6 +4,7 @@
 //! are requested earlier, also in order.
 
 use super::Ooo;
+use super::dispatch::least;
 use crate::line::Kind;
 
 /// Marks the number of a line that bypasses the caches, so that no look-up finds it.
@@ -26,7 +27,7 @@ impl Ooo {
     pub(super) fn enter_store(&mut self) {
         let visit = &self.next;
         self.store_entries += visit.accesses;
-        self.oldest_store = self.oldest_store.min(self.position);
+        self.oldest_store = least(self.oldest_store, self.position);
         self.stores.push_back(Store {
             at: self.position,
             line: visit.line,
