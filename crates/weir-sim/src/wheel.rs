@@ -94,11 +94,8 @@ impl Wheel {
         let index = bucket as usize % BUCKETS;
         let next = std::mem::replace(&mut self.heads[index], event);
         if next == NONE {
-            let word = &mut self.occupied[index / 64];
-            if *word == 0 {
-                self.words[index / 4096] |= 1 << (index / 64 % 64);
-            }
-            *word |= 1 << (index % 64);
+            self.occupied[index / 64] |= 1 << (index % 64);
+            self.words[index / 4096] |= 1 << (index / 64 % 64);
         }
         slots.set_slot(event, Slot { time, next });
     }
