@@ -116,6 +116,12 @@ impl Kind {
         (self as u8) < Kind::RfoSnoop as u8
     }
 
+    /// Whether demand or a prefetcher of L1 requests the line.
+    #[inline(always)]
+    pub const fn is_of_l1(self) -> bool {
+        matches!(self, Kind::Drd | Kind::DrdL1Pref | Kind::Rfo)
+    }
+
     /// Whether it makes the core the only owner of the line.
     #[inline]
     pub const fn owns(self) -> bool {

@@ -57,10 +57,15 @@ impl Engine {
         if thread.wakes <= time {
             thread.wakes = Ps::MAX;
         }
-        let mut wake = advance(thread, t, &mut self.uncore, until);
-        if !self.services.is_empty() {
-            wake = self.serve(t, time, until, wake);
-        }
+        let wake = loop {
+            let wake = advance(&mut self.threads[t], t, &mut self.uncore, until);
+            if self.services.is_empty() {
+                break wake;
+            }
+            if let Some(wake) = self.serve(t, time, until, wake) {
+                break wake;
+            }
+        };
         let thread = &mut self.threads[t];
         if wake < thread.wakes {
             thread.wakes = wake;
@@ -68,45 +73,41 @@ impl Engine {
         }
     }
 
-    /// Gives a core that was woken at `time` its requests up to `until`. Returns when it goes on.
+    /// Gives a core that was woken at `time` and has ended its request another one up to `until`. Returns when it goes
+    /// on; `None` if it does at once.
     #[inline(never)]
-    fn serve(&mut self, t: usize, time: Ps, until: Ps, mut wake: Ps) -> Ps {
-        let tenant = usize::from(self.threads[t].tenant);
+    fn serve(&mut self, t: usize, time: Ps, until: Ps, mut wake: Ps) -> Option<Ps> {
+        let thread = &mut self.threads[t];
+        let tenant = usize::from(thread.tenant);
         let Some(Some(service)) = self.services.get_mut(tenant) else {
-            return wake;
+            return Some(wake);
         };
-        loop {
-            let thread = &mut self.threads[t];
-            let Some(core) = &mut thread.ooo else {
-                return wake;
-            };
-            let Some(at) = core.has_ended() else {
-                return wake;
-            };
-            let (ended, rest) = service.ended(t, at);
-            if let Some(latency) = ended.latency {
-                thread.progress.record(latency);
-            }
-            match rest {
-                Some(instructions) => core.run_from(at, instructions),
-                None => match service.next(t, until) {
-                    Next::Run(from, instructions) => core.run_from(from.max(at), instructions),
-                    Next::Halt(next) => wake = wake.min(next),
-                },
-            }
-            let halts = core.has_ended().is_some();
-            if let Some(other) = ended.woken {
-                let (thread, at) = (&mut self.threads[other], at.max(time).max(self.now));
-                if at < thread.wakes {
-                    thread.wakes = at;
-                    self.uncore.wake_at(other as u16, at);
-                }
-            }
-            if halts {
-                return wake;
-            }
-            wake = advance(&mut self.threads[t], t, &mut self.uncore, until);
+        let Some(core) = &mut thread.ooo else {
+            return Some(wake);
+        };
+        let Some(at) = core.has_ended() else {
+            return Some(wake);
+        };
+        let (ended, rest) = service.ended(t, at);
+        if let Some(latency) = ended.latency {
+            thread.progress.record(latency);
         }
+        match rest {
+            Some(instructions) => core.run_from(at, instructions),
+            None => match service.next(t, until) {
+                Next::Run(from, instructions) => core.run_from(from.max(at), instructions),
+                Next::Halt(next) => wake = wake.min(next),
+            },
+        }
+        let halts = core.has_ended().is_some();
+        if let Some(other) = ended.woken {
+            let (thread, at) = (&mut self.threads[other], at.max(time).max(self.now));
+            if at < thread.wakes {
+                thread.wakes = at;
+                self.uncore.wake_at(other as u16, at);
+            }
+        }
+        halts.then_some(wake)
     }
 
     /// The programs of these tenants answer requests.

@@ -59,9 +59,18 @@ impl Default for Agenda {
 
 impl Agenda {
     /// Adds an event.
-    #[inline]
+    #[inline(always)]
     pub fn add(&mut self, at: Ps, event: Event) {
-        let event = (at, event.number());
+        if at >= self.next {
+            return self.add_later((at, event.number()));
+        }
+        self.next = at;
+        self.events.push((at, event.number()));
+    }
+
+    /// Adds an event that is not before all others.
+    #[inline(never)]
+    fn add_later(&mut self, event: (Ps, u64)) {
         let mut place = self.events.len();
         self.events.push(event);
         while place > 0 && self.events[place - 1] < event {
@@ -69,7 +78,7 @@ impl Agenda {
             place -= 1;
         }
         self.events[place] = event;
-        self.next = self.next.min(at);
+        self.next = self.next.min(event.0);
     }
 
     /// When the next event is; [`Ps::MAX`] if there is none.

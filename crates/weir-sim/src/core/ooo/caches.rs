@@ -52,10 +52,11 @@ impl Caches {
         self.l1.has(line) || self.l2.has(line)
     }
 
-    /// Brings a line into L1. A modified line that is evicted goes back into L2, whether L2 still has it or
-    /// not.
-    pub fn fill_l1(&mut self, line: u64, write: bool) -> Victim {
-        match self.l1.insert(line, write) {
+    /// Brings a line into L1, which may be known not to have it. A modified line that is evicted goes back into L2,
+    /// whether L2 still has it or not.
+    #[inline(always)]
+    pub fn fill_l1(&mut self, line: u64, write: bool, absent: bool) -> Victim {
+        match self.l1.insert(line, write, absent) {
             Some((victim, true)) => self.put_back(victim),
             _ => None,
         }
@@ -64,12 +65,12 @@ impl Caches {
     /// L1 evicted a modified line.
     #[inline(never)]
     fn put_back(&mut self, line: u64) -> Victim {
-        self.l2.insert(line, true)
+        self.l2.insert(line, true, false)
     }
 
-    /// Brings a line into L2.
+    /// Brings a line into L2, which may be known not to have it.
     #[inline(always)]
-    pub fn fill_l2(&mut self, line: u64) -> Victim {
-        self.l2.insert(line, false)
+    pub fn fill_l2(&mut self, line: u64, absent: bool) -> Victim {
+        self.l2.insert(line, false, absent)
     }
 }

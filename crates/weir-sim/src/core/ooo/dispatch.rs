@@ -29,9 +29,16 @@ fn rounded(time: f64) -> Ps {
     (whole + i64::from(time - whole as f64 >= 0.5)) as Ps
 }
 
+/// The lesser of two numbers; the library's function, which also looks whether there are two, is longer.
+#[inline(always)]
+pub(super) fn least(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
 impl Ooo {
     /// Advances the core up to `until`. Returns when it must be called again, [`Ps::MAX`] if a line must
-    /// arrive first.
+    /// arrive first. It is called in one place.
+    #[inline(always)]
     pub fn advance(&mut self, until: Ps) -> Ps {
         loop {
             if self.back <= self.clock {
@@ -109,9 +116,7 @@ impl Ooo {
     /// Computes how far instructions may be dispatched, after a change.
     #[inline(always)]
     pub(super) fn aim(&mut self) {
-        self.oldest_load = self.loads.front().map_or(f64::INFINITY, |load| load.at);
         let limit = self.oldest_load + self.window;
-        let least = |a: f64, b: f64| if a < b { a } else { b };
         self.goal = least(least(self.next_at, limit), self.branch_at);
     }
 
@@ -144,18 +149,16 @@ impl Ooo {
     fn dispatch(&mut self) {
         let visit = &self.next;
         self.tally.touched += 1;
-        let pace = &self.paces[visit.phase as usize];
-        self.pace = pace.cpi * self.params.cycle;
-        self.quiet = pace.quiet;
-        self.window = pace.window;
-        let (gap, mispredicts) = (visit.gap, pace.mispredicts);
+        let (gap, store, faults) = (visit.gap, visit.store, visit.faults);
+        if self.phase != Some(visit.phase) {
+            self.enter_phase();
+        }
         self.next_at += gap;
-        let store = visit.store;
-        if visit.faults {
+        if faults {
             self.kernel = self.clock + self.params.fault;
             self.hold();
         }
-        self.branch_at = self.next_mispredict(gap, mispredicts);
+        self.branch_at = self.next_mispredict(gap);
         // The next visit is found in one place, which is inlined.
         let load = match store {
             true => {
@@ -172,12 +175,25 @@ impl Ooo {
         self.aim();
     }
 
+    /// The next visit is of another phase, or the clock has changed.
+    #[cold]
+    #[inline(never)]
+    fn enter_phase(&mut self) {
+        let pace = &self.paces[self.next.phase as usize];
+        self.phase = Some(self.next.phase);
+        self.pace = pace.cpi * self.params.cycle;
+        self.quiet = pace.quiet;
+        self.window = pace.window;
+        self.mispredicts = pace.mispredicts;
+    }
+
     /// The position of the next mispredicted branch, if it is before the next visit; or of the end of a request.
-    fn next_mispredict(&mut self, gap: f64, mispredicts: f64) -> f64 {
-        if mispredicts == 0.0 {
+    #[inline(always)]
+    fn next_mispredict(&mut self, gap: f64) -> f64 {
+        if self.mispredicts == 0.0 {
             return self.halt.end;
         }
-        let distance = -(1.0 - self.script.draw()).ln() / mispredicts;
+        let distance = -(1.0 - self.script.draw()).ln() / self.mispredicts;
         if distance < gap {
             self.halt.end.min(self.position + distance)
         } else {
@@ -235,14 +251,14 @@ impl Ooo {
     fn retire(&mut self) {
         loop {
             self.load_entries -= self.loads.pop().accesses;
-            self.back = self.loads.front().map_or(Ps::MAX, |load| load.done);
+            let next = self.loads.front();
+            (self.back, self.oldest_load) =
+                next.map_or((Ps::MAX, f64::INFINITY), |load| (load.done, load.at));
             if self.back > self.clock {
                 break;
             }
         }
         self.aim();
-        if !self.stores.is_empty() {
-            self.drain_stores();
-        }
+        self.drain_stores();
     }
 }

@@ -2,6 +2,7 @@
 
 use super::Ooo;
 use super::agenda::Event;
+use super::dispatch::least;
 use super::super_queue::NONE;
 use crate::clock::Ps;
 use crate::line::Kind;
@@ -19,8 +20,8 @@ pub struct Load {
     end: u64,
     stride: u64,
     cached: u32,
-    /// Time between two of its accesses.
-    between: f64,
+    /// Time from the first of its accesses to the next visit.
+    lasts: f64,
     /// The line of the page tables that it needs first; zero if it needs none any more.
     table: u64,
     table_cached: u32,
@@ -49,6 +50,7 @@ impl Ooo {
         let visit = &self.next;
         let number = self.loads.numbers().1;
         self.load_entries += visit.accesses;
+        self.oldest_load = least(self.oldest_load, self.position);
         self.loads.push(Load {
             at: self.position,
             done: Ps::MAX,
@@ -57,7 +59,7 @@ impl Ooo {
             end: visit.end,
             stride: visit.stride,
             cached: visit.cached,
-            between: visit.gap * self.pace / f64::from(visit.accesses),
+            lasts: visit.gap * self.pace,
             table: match visit.walks {
                 true => self.script.table(visit.line),
                 false => 0,
@@ -241,7 +243,8 @@ impl Ooo {
             if others > 0 {
                 // Accesses before the line arrived found it in its fill buffer.
                 let waited = (self.clock - load.issued) as f64;
-                let early = ((waited / load.between.max(1.0)) as u32).min(others);
+                let between = load.lasts / f64::from(load.accesses);
+                let early = ((waited / between.max(1.0)) as u32).min(others);
                 self.tally.fill_buffer_hits += u64::from(early);
                 self.tally.l1_hits += u64::from(others - early);
             }

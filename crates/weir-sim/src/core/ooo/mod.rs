@@ -151,6 +151,8 @@ pub struct Ooo {
     params: OooParams,
     script: Script,
     caches: Caches,
+    /// Whether others were put in their place, which may have lines that were outstanding.
+    exchanged: bool,
     flights: SuperQueue,
     streamer: Streamer,
     ahead: Ahead,
@@ -163,6 +165,10 @@ pub struct Ooo {
     pace: f64,
     quiet: f64,
     window: f64,
+    /// Mispredicted branches in the slice of a load, per instruction.
+    mispredicts: f64,
+    /// The phase that they are of, if they are known.
+    phase: Option<u16>,
     /// What each phase makes of these.
     paces: Vec<Pace>,
     /// The next visit, and the instruction that it begins with.
@@ -181,6 +187,8 @@ pub struct Ooo {
     stores: VecDeque<Store>,
     store_entries: u32,
     asked: usize,
+    /// The instruction of the oldest of them; infinite if there is none.
+    oldest_store: f64,
     /// The line that the oldest of them waits for, if it is outstanding.
     awaited: Option<u64>,
     /// A line that a store needs and that is neither in a cache nor outstanding.
@@ -231,6 +239,7 @@ impl Ooo {
             .collect();
         let mut core = Self {
             caches: Caches::new(params.private, script.end()),
+            exchanged: false,
             flights: SuperQueue::new(2 * params.super_queue),
             streamer: Streamer::new(params.training, ahead.l2, params.degree),
             ahead,
@@ -239,6 +248,8 @@ impl Ooo {
             pace: paces[next.phase as usize].cpi * params.cycle,
             quiet: 0.0,
             window: params.reorder_buffer,
+            mispredicts: 0.0,
+            phase: None,
             paces,
             next,
             next_at: 0.0,
@@ -249,6 +260,7 @@ impl Ooo {
             stores: VecDeque::new(),
             store_entries: 0,
             asked: 0,
+            oldest_store: f64::INFINITY,
             awaited: None,
             absent: None,
             branch_at: f64::INFINITY,
@@ -316,10 +328,10 @@ impl Ooo {
                 continue;
             }
             if !self.caches.find_l2(visit.line) {
-                self.caches.fill_l2(visit.line);
+                self.caches.fill_l2(visit.line, true);
                 missed += 1;
             }
-            self.caches.fill_l1(visit.line, visit.store);
+            self.caches.fill_l1(visit.line, visit.store, true);
         }
     }
 
@@ -342,6 +354,7 @@ impl Ooo {
             ..*made
         };
         self.pace *= to.cycle / self.params.cycle;
+        self.phase = None;
         self.params = to;
     }
 
@@ -430,18 +443,32 @@ impl Ooo {
             let (kind, from, to) = (flight.kind, flight.after_llc, self.clock);
             self.joined.push(Joined { kind, from, to });
         }
-        let victim = self.caches.fill_l2(line);
+        // L1 has it if only the streamer requested it, and L2 if L1 evicted it since.
+        let absent = flight.kind.is_of_l1() && flight.after_llc == 0 && !self.exchanged;
+        let victim = self.caches.fill_l2(line, absent);
         self.drive_out(victim);
         if flight.fill_buffer {
-            self.fill_l1(line, false);
+            match self.exchanged {
+                true => self.refill_l1(line),
+                false => self.fill_l1(line, false),
+            }
         }
         self.answer_loads(flight.loads);
         self.after_free();
     }
 
-    /// A line enters L1.
+    /// A line enters L1, which does not have it: while a line is outstanding for L1, it does not come from L2.
+    #[inline(never)]
     fn fill_l1(&mut self, line: u64, write: bool) {
-        let victim = self.caches.fill_l1(line, write);
+        let victim = self.caches.fill_l1(line, write, true);
+        self.drive_out(victim);
+    }
+
+    /// A line enters L1, which may have it.
+    #[cold]
+    #[inline(never)]
+    fn refill_l1(&mut self, line: u64) {
+        let victim = self.caches.fill_l1(line, false, false);
         self.drive_out(victim);
     }
 
@@ -475,8 +502,6 @@ impl Ooo {
         if !self.starved.is_empty() {
             self.feed_starved();
         }
-        if !self.stores.is_empty() {
-            self.drain_stores();
-        }
+        self.drain_stores();
     }
 }

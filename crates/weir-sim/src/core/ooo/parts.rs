@@ -36,6 +36,8 @@ pub struct Part {
     pub lines: u64,
     pub order: Order,
     pub accesses: u32,
+    /// Instructions of an element's accesses to a line, on average.
+    pub gap: f64,
     pub lines_per_element: u64,
     /// Lines from one line of an element to the next, where they do not ascend; else zero.
     pub shuffle: u64,
@@ -91,7 +93,6 @@ pub struct PhaseParts {
     pub slice: f64,
     pub vector: f64,
     pub mispredicts: f64,
-    pub gap: f64,
     pub parts: Vec<Part>,
     /// For each part, the chance that this part or an earlier one is next after a batch.
     pub upto: Vec<u64>,
@@ -283,6 +284,7 @@ pub fn phase_parts(
         );
         *chains += region.streams as u16;
         let touched = weight(region) / picks * part.lines_per_element as f64;
+        part.gap = gap * f64::from(part.accesses);
         part.flow.rate = touched * f64::from(threads);
         part.own.rate = touched;
         let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
@@ -301,7 +303,6 @@ pub fn phase_parts(
         slice: phase.slice,
         vector: phase.vector,
         mispredicts: phase.mispredicts / 1000.0 * phase.slice,
-        gap,
         instructions_per_pick: gap / picks,
         parts,
         upto: ups,
@@ -439,6 +440,7 @@ fn part(
         lines,
         order: region.order,
         accesses: region.accesses_per_line() as u32,
+        gap: 0.0,
         lines_per_element,
         shuffle: match region.within {
             // Of one or two lines there is no other order.

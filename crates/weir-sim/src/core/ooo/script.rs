@@ -28,8 +28,9 @@ pub struct Script {
     chance: u64,
     /// The memory of each region: its first virtual line, and how to find the place of a line.
     memory: Vec<(u64, Walk)>,
-    /// The first lines again, but for that of the first region.
-    bases: Vec<u64>,
+    /// The first lines again, but for that of the first region: those of the next three, and the others.
+    bases: [u64; 3],
+    more_bases: Vec<u64>,
     chains: u16,
     /// The first line of its page tables, and log2 of the lines for whose pages one of them has the entries.
     tables: u64,
@@ -78,7 +79,8 @@ impl Script {
             rest: None,
             batch: (0, 0),
             chance: rng::mix(seed ^ (u64::from(number) << 32)),
-            bases: memory.iter().skip(1).map(|(base, _)| *base).collect(),
+            bases: std::array::from_fn(|i| memory.get(i + 1).map_or(u64::MAX, |(base, _)| *base)),
+            more_bases: memory.iter().skip(4).map(|(base, _)| *base).collect(),
             memory,
             chains,
         }
@@ -213,15 +215,12 @@ impl Script {
     /// The region of a line that is not of the page tables.
     #[inline(always)]
     pub fn region_of(&self, line: u64) -> usize {
-        // A program has few regions.
-        let mut region = 0;
-        for &base in &self.bases {
-            if base > line {
-                break;
-            }
-            region += 1;
+        // A program has few regions, whose first lines ascend.
+        let [a, b, c] = self.bases.map(|base| usize::from(base <= line));
+        match a + b + c {
+            3 => 3 + self.more_bases.partition_point(|&base| base <= line),
+            region => region,
         }
-        region
     }
 
     /// Whether memory must be written when L2 evicts a modified line: the last-level cache keeps the line if
@@ -284,9 +283,7 @@ impl Script {
         self.batch.1 -= 1;
         let part = &mut phase_parts.parts[self.batch.0];
         // The distance varies, so that nothing falls into step with anything else.
-        let gap = phase_parts.gap
-            * f64::from(part.accesses)
-            * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
+        let gap = part.gap * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
         let store = half(what, 0) < part.stores;
         *visit = Visit {
             end: part.base + part.lines,

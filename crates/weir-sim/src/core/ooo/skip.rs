@@ -62,6 +62,7 @@ impl Ooo {
         let after = self.script.phase();
         // The other caches may have these lines.
         (self.awaited, self.absent) = (None, None);
+        self.exchanged = true;
         self.kept.caches.resize_with(rates.len(), || None);
         match self.kept.caches[after].take() {
             Some(caches) => {

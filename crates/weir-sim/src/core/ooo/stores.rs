@@ -4,6 +4,7 @@
 //! are requested earlier, also in order.
 
 use super::Ooo;
+use super::dispatch::least;
 use crate::line::Kind;
 
 /// Marks the number of a line that bypasses the caches, so that no look-up finds it.
@@ -26,6 +27,7 @@ impl Ooo {
     pub(super) fn enter_store(&mut self) {
         let visit = &self.next;
         self.store_entries += visit.accesses;
+        self.oldest_store = least(self.oldest_store, self.position);
         self.stores.push_back(Store {
             at: self.position,
             line: visit.line,
@@ -42,8 +44,17 @@ impl Ooo {
         self.oldest_load > store.at
     }
 
-    /// Lets stores leave whose line has arrived, and requests the lines of the others.
+    /// Lets stores leave whose line has arrived, and requests the lines of the others, if the oldest is senior:
+    /// otherwise, none is.
+    #[inline(always)]
     pub(super) fn drain_stores(&mut self) {
+        if self.oldest_load > self.oldest_store {
+            self.drain_senior();
+        }
+    }
+
+    #[inline(never)]
+    fn drain_senior(&mut self) {
         // An outstanding line enters no cache before it arrives, so the oldest store still waits.
         if self.awaited.is_none() {
             self.let_leave();
@@ -74,6 +85,7 @@ impl Ooo {
             self.store_entries -= store.accesses;
             self.asked = self.asked.saturating_sub(1);
         }
+        self.oldest_store = (self.stores.front()).map_or(f64::INFINITY, |store| store.at);
         if lost {
             // Its line came and was evicted again: it is requested once more.
             self.asked = 0;

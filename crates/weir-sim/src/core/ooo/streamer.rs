@@ -94,11 +94,13 @@ impl Streamer {
     /// Makes the run in a page the one that was used last, and returns it.
     #[inline]
     fn run_of(&mut self, page: u64) -> Option<usize> {
-        let slot = self.run_in(page)?;
         let latest = usize::from(self.latest) % PAGES;
-        if slot != latest {
-            self.use_next(slot, latest);
+        let run = &self.runs[latest];
+        if run.seen > 0 && run.last >> PAGE_BITS == page {
+            return Some(latest);
         }
+        let slot = self.run_in(page)?;
+        self.use_next(slot, latest);
         Some(slot)
     }
 

@@ -13,9 +13,14 @@ const TAG_BITS: u32 = 24;
 
 /// One level.
 #[derive(Clone)]
-pub enum Tags {
-    Packed(Packed),
-    Listed(private::Tags),
+pub struct Tags {
+    set_bits: u32,
+    set_mask: u64,
+    /// Where in the order of a set's ways the last of them is.
+    last: u32,
+    /// The sets; none if the lines are kept as lists, so that a look-up decides by one comparison.
+    sets: Vec<Set>,
+    lists: private::Tags,
 }
 
 impl Tags {
@@ -23,42 +28,62 @@ impl Tags {
     pub fn new((lines, ways): (u64, u32), end: u64) -> Self {
         let sets = (lines / u64::from(ways.max(1))).max(1);
         let fits = ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS;
-        match fits && sets.is_power_of_two() {
-            true => Tags::Packed(Packed {
-                ways: ways.max(1) as usize,
-                set_bits: sets.ilog2(),
-                set_mask: sets - 1,
-                all: vec![Set::EMPTY; sets as usize],
-            }),
-            false => Tags::Listed(private::Tags::new((lines, ways))),
+        let packs = fits && sets.is_power_of_two();
+        Self {
+            set_bits: sets.ilog2(),
+            set_mask: sets - 1,
+            last: 4 * (ways.max(1) - 1) % 64,
+            sets: vec![Set::EMPTY; if packs { sets as usize } else { 0 }],
+            lists: private::Tags::new(if packs { (0, 0) } else { (lines, ways) }),
         }
+    }
+
+    /// The set of a line, and its tag there.
+    #[inline(always)]
+    fn place(&self, line: u64) -> (usize, u32) {
+        let (above, set) = (line >> self.set_bits, line & self.set_mask);
+        debug_assert!(
+            self.sets.is_empty() || above + 1 < 1 << TAG_BITS,
+            "line {line} has no tag"
+        );
+        (set as usize, (above as u32).wrapping_add(1))
     }
 
     /// Looks up a line and makes it most recent. A write marks it modified.
     #[inline(always)]
     pub fn touch(&mut self, line: u64, write: bool) -> bool {
-        match self {
-            Tags::Packed(tags) => tags.touch(line, write),
-            Tags::Listed(tags) => tags.touch(line, write),
+        let (set, tag) = self.place(line);
+        match self.sets.get_mut(set) {
+            Some(set) => set.touch(tag, write),
+            None => self.lists.touch(line, write),
         }
     }
 
     /// Whether a line is there.
     #[inline(always)]
     pub fn has(&self, line: u64) -> bool {
-        match self {
-            Tags::Packed(tags) => tags.has(line),
-            Tags::Listed(tags) => tags.has(line),
+        let (set, tag) = self.place(line);
+        match self.sets.get(set) {
+            Some(set) => set.find(tag).is_some(),
+            None => self.lists.has(line),
         }
     }
 
-    /// Inserts a line; returns the line that is evicted, and whether it is modified.
-    #[inline]
-    pub fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
-        match self {
-            Tags::Packed(tags) => tags.insert(line, write),
-            Tags::Listed(tags) => tags.insert(line, write),
+    /// Inserts a line; returns the line that is evicted, and whether it is modified. A line that is `absent` for
+    /// certain is not looked up before.
+    #[inline(always)]
+    pub fn insert(&mut self, line: u64, write: bool, absent: bool) -> Option<(u64, bool)> {
+        debug_assert!(!absent || !self.has(line), "line {line} is there");
+        let (at, tag) = self.place(line);
+        let Some(set) = self.sets.get_mut(at) else {
+            return self.lists.insert(line, write);
+        };
+        if !absent && set.touch(tag, write) {
+            return None;
         }
+        let (old, dirty) = set.replace(tag, write, self.last);
+        let line = || u64::from(old - 1) << self.set_bits | at as u64;
+        (old != 0).then(|| (line(), dirty))
     }
 }
 
@@ -112,11 +137,11 @@ impl Set {
         true
     }
 
-    /// Puts a tag into the way that is the last of this many. Returns the tag that leaves, and whether its line is
+    /// Puts a tag into the way that is at `last` in the order. Returns the tag that leaves, and whether its line is
     /// modified.
     #[inline(always)]
-    fn replace(&mut self, tag: u32, write: bool, ways: usize) -> (u32, bool) {
-        let last = self.order >> (4 * (ways - 1) % 64) & (WAYS as u64 - 1);
+    fn replace(&mut self, tag: u32, write: bool, last: u32) -> (u32, bool) {
+        let last = self.order >> last & (WAYS as u64 - 1);
         self.order = self.order << 4 | last;
         let (way, bit) = (last as usize % WAYS, 1 << last);
         let old = u32::from(self.high[way]) << 8 | u32::from(self.low[way]);
@@ -140,49 +165,6 @@ fn to_front(order: u64, way: u64) -> u64 {
     order & !upto | (order & before) << 4 | way
 }
 
-/// Sets of at most [`WAYS`] ways.
-#[derive(Clone)]
-pub struct Packed {
-    ways: usize,
-    set_bits: u32,
-    set_mask: u64,
-    all: Vec<Set>,
-}
-
-impl Packed {
-    /// The set of a line, and its tag there.
-    #[inline(always)]
-    fn place(&self, line: u64) -> (usize, u32) {
-        let (above, set) = (line >> self.set_bits, line & self.set_mask);
-        debug_assert!(above + 1 < 1 << TAG_BITS, "line {line} has no tag");
-        (set as usize, above as u32 + 1)
-    }
-
-    #[inline(always)]
-    fn touch(&mut self, line: u64, write: bool) -> bool {
-        let (set, tag) = self.place(line);
-        self.all[set].touch(tag, write)
-    }
-
-    #[inline(always)]
-    fn has(&self, line: u64) -> bool {
-        let (set, tag) = self.place(line);
-        self.all[set].find(tag).is_some()
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, line: u64, write: bool) -> Option<(u64, bool)> {
-        let (at, tag) = self.place(line);
-        let set = &mut self.all[at];
-        if set.touch(tag, write) {
-            return None;
-        }
-        let (old, dirty) = set.replace(tag, write, self.ways);
-        let line = || u64::from(old - 1) << self.set_bits | at as u64;
-        (old != 0).then(|| (line(), dirty))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -201,12 +183,15 @@ mod tests {
             let mut tags = Tags::new(config, 300 << 13);
             let mut list = private::Tags::new(config);
             let packs = ways as usize <= WAYS && sets != 3 && (300 << 13) / sets < 1 << TAG_BITS;
-            prop_assert_eq!(matches!(tags, Tags::Packed(_)), packs);
+            prop_assert_eq!(!tags.sets.is_empty(), packs);
             for (line, write, inserts) in uses {
                 let line = line * spread;
                 prop_assert_eq!(tags.has(line), list.has(line));
                 match inserts {
-                    true => prop_assert_eq!(tags.insert(line, write), list.insert(line, write)),
+                    true => {
+                        let absent = write && !tags.has(line);
+                        prop_assert_eq!(tags.insert(line, write, absent), list.insert(line, write));
+                    }
                     false => prop_assert_eq!(tags.touch(line, write), list.touch(line, write)),
                 }
             }

@@ -41,6 +41,8 @@ pub struct Uses {
     all: Vec<Use>,
     /// The load or store that was last waited for: its number or its instruction.
     last: u64,
+    /// Its region.
+    last_region: usize,
 }
 
 impl Uses {
@@ -49,6 +51,7 @@ impl Uses {
         Self {
             all: vec![Use::default(); regions],
             last: 0,
+            last_region: 0,
         }
     }
 
@@ -64,8 +67,13 @@ impl Uses {
         }
     }
 
-    fn wait(&mut self, region: usize, time: Ps, access: u64) {
-        if let Some(of) = self.all.get_mut(region) {
+    /// The core waits this long for an access of the region that `find` says.
+    #[inline(always)]
+    fn wait(&mut self, time: Ps, access: u64, find: impl FnOnce() -> usize) {
+        if self.last != access || access == 0 {
+            self.last_region = find();
+        }
+        if let Some(of) = self.all.get_mut(self.last_region) {
             of.waited += time;
             of.waits += u64::from(self.last != access);
             self.last = access;
@@ -89,8 +97,8 @@ impl Ooo {
         }
         let load = *self.loads.get_mut(number);
         if load.from_memory {
-            let region = self.script.region_of(load.line);
-            self.uses.wait(region, time, number);
+            let find = || self.script.region_of(load.line);
+            self.uses.wait(time, number, find);
         }
     }
 
@@ -103,8 +111,8 @@ impl Ooo {
         // A line that is not under way waits for a buffer.
         let under_way = self.flights.find(store.line);
         if under_way.is_none_or(|slot| !self.flights[slot].cached) {
-            let region = self.script.region_of(store.line & !PAST_CACHES);
-            self.uses.wait(region, time, store.at.to_bits());
+            let find = || self.script.region_of(store.line & !PAST_CACHES);
+            self.uses.wait(time, store.at.to_bits(), find);
         }
     }
 }
