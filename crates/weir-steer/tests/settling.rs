@@ -86,7 +86,7 @@ proptest! {
         for calibrated in [true, false] {
             let windows = run(&mut weir(&fluid, calibrated), &fluid, 24, true);
             let (limit, last) = windows[windows.len() - 1];
-            // Where nothing is missing of what is to be kept, none may be worth more than any limit.
+            // Without a limit nothing may be missing of what is to be kept; then none need be set.
             let least = if limit.is_free() { Keep::default().fast.get() } else { 0.97 };
             prop_assert!(last.fast >= least * fast, "{calibrated} {limit:?} {last:?}");
             prop_assert!(last.slow >= 0.95 * slow, "{calibrated} {limit:?} {last:?} of {slow}");

@@ -18,7 +18,7 @@ use crate::store::{Figure, RunId, Store, StoreError};
 const MANY: usize = 10;
 
 /// How many times the work of a core that streams a core takes whose accesses are timed: its windows are five times as
-/// long, and it starts with warm caches. In a tour it was eleven times.
+/// long, and it starts with warm caches. In two tours of one model it was about ten and twenty times.
 const TIMED: f64 = 10.0;
 
 /// What a run had before it was taken up again.

@@ -61,13 +61,12 @@ check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
     esac
     read -r up _ < /proc/uptime
     $passed && echo "ok      $1 ($up s)" || echo "FAILED  $1: saw '$2', wanted: $3 '$4${5:+ $5}' ($up s)"
-    local json what seen
+    local json what seen most=2000
     quote "$1"
     what=$json
     # Replacing in a long text takes seconds in a guest: it is only kept whole where somebody will read it.
-    seen=2000
-    $passed && seen=100
-    quote "${2:0:$seen}"
+    $passed && most=100
+    quote "${2:0:$most}"
     seen=$json
     quote "$3 $4${5:+ $5}"
     report "{\"check\":$what,\"passed\":$passed,\"seen\":$seen,\"wanted\":$json}"

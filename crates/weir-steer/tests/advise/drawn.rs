@@ -217,7 +217,7 @@ fn many_drawn_workloads() {
 }
 
 #[test]
-fn a_few_drawn_workloads_are_predicted_from_their_profiles() {
+fn a_drawn_workload_is_predicted_from_its_profile() {
     let all = measure(1, 4..5, Bytes::mib(256), [1, 0]);
     for of in all.iter().filter(|of| of.counters) {
         assert!(
