@@ -10,6 +10,7 @@ mod read;
 mod run;
 mod schema;
 
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -87,13 +88,16 @@ impl Store {
         Self::connect(path, OpenFlags::SQLITE_OPEN_CREATE)
     }
 
-    /// Opens a store to read it, also one that may not be written; `None` where there is none yet.
+    /// Opens a store to read it, also one that may not be written; `None` where there is none yet. An empty file would
+    /// become a store, which is for a command that keeps a run.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub fn open_existing(path: &Path) -> Result<Option<Self>, StoreError> {
-        if let Ok(false) = path.try_exists() {
-            return Ok(None);
+        match std::fs::metadata(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Ok(file) if file.is_file() && file.len() == 0 => return Ok(None),
+            _ => {}
         }
         match Self::connect(path, OpenFlags::empty()) {
             Err(refused @ StoreError::Open { .. }) => {

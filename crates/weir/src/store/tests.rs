@@ -176,6 +176,16 @@ fn a_database_of_another_program_is_refused() {
 }
 
 #[test]
+fn an_empty_file_becomes_a_store_only_where_a_run_is_kept() {
+    let (_folder, path) = place();
+    fs::write(&path, "").unwrap();
+    assert!(Store::open_existing(&path).unwrap().is_none());
+    assert_eq!(fs::read(&path).unwrap(), b"");
+    Store::open(&path).unwrap();
+    assert!(Store::open_existing(&path).unwrap().is_some());
+}
+
+#[test]
 fn a_store_cut_anywhere_is_damaged_and_never_replaced() {
     let (_folder, path) = place();
     let mut store = Store::open(&path).unwrap();
