@@ -11,8 +11,8 @@ pub struct Caches {
     l2: Tags,
 }
 
-/// A line that L2 evicted, and whether it is modified.
-pub type Victim = Option<(u64, bool)>;
+/// A modified line that L2 evicted.
+pub type Victim = Option<u64>;
 
 impl Caches {
     /// Empty caches for lines below `end`.
@@ -56,15 +56,19 @@ impl Caches {
     /// whether L2 still has it or not.
     #[inline(always)]
     pub fn fill_l1(&mut self, line: u64, write: bool, absent: bool) -> Victim {
-        match self.l1.insert(line, write, absent) {
-            Some((victim, true)) => self.put_back(victim),
-            _ => None,
-        }
+        let victim = self.enter_l1(line, write, absent)?;
+        self.put_back(victim)
+    }
+
+    /// The same, but a modified line that L1 evicts is returned, and has to be put back.
+    #[inline(always)]
+    pub fn enter_l1(&mut self, line: u64, write: bool, absent: bool) -> Option<u64> {
+        self.l1.insert(line, write, absent)
     }
 
     /// L1 evicted a modified line.
     #[inline(never)]
-    fn put_back(&mut self, line: u64) -> Victim {
+    pub fn put_back(&mut self, line: u64) -> Victim {
         self.l2.insert(line, true, false)
     }
 

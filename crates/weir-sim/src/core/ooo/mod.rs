@@ -77,6 +77,9 @@ pub use self::script::Script;
 pub use self::tally::Tally;
 pub use self::uses::Use;
 
+/// The number of no phase.
+const NO_PHASE: u32 = u32::MAX;
+
 /// Constants of a core, times in picoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct OooParams {
@@ -167,8 +170,8 @@ pub struct Ooo {
     window: f64,
     /// Mispredicted branches in the slice of a load, per instruction.
     mispredicts: f64,
-    /// The phase that they are of, if they are known.
-    phase: Option<u16>,
+    /// The phase that they are of; [`NO_PHASE`] if they are not known.
+    phase: u32,
     /// What each phase makes of these.
     paces: Vec<Pace>,
     /// The next visit, and the instruction that it begins with.
@@ -249,7 +252,7 @@ impl Ooo {
             quiet: 0.0,
             window: params.reorder_buffer,
             mispredicts: 0.0,
-            phase: None,
+            phase: NO_PHASE,
             paces,
             next,
             next_at: 0.0,
@@ -354,7 +357,7 @@ impl Ooo {
             ..*made
         };
         self.pace *= to.cycle / self.params.cycle;
-        self.phase = None;
+        self.phase = NO_PHASE;
         self.params = to;
     }
 
@@ -437,7 +440,7 @@ impl Ooo {
             _ => {}
         }
         if flight.level > 0 {
-            self.misses.change(flight.level, 0);
+            self.misses.end(flight.level);
         }
         if flight.after_llc > 0 {
             let (kind, from, to) = (flight.kind, flight.after_llc, self.clock);
@@ -460,7 +463,15 @@ impl Ooo {
     /// A line enters L1, which does not have it: while a line is outstanding for L1, it does not come from L2.
     #[inline(never)]
     fn fill_l1(&mut self, line: u64, write: bool) {
-        let victim = self.caches.fill_l1(line, write, true);
+        if let Some(modified) = self.caches.enter_l1(line, write, true) {
+            self.put_back(modified);
+        }
+    }
+
+    /// L1 evicted a modified line.
+    #[inline(never)]
+    fn put_back(&mut self, line: u64) {
+        let victim = self.caches.put_back(line);
         self.drive_out(victim);
     }
 
@@ -472,10 +483,10 @@ impl Ooo {
         self.drive_out(victim);
     }
 
-    /// A line leaves L2: a modified one goes back to the uncore.
+    /// A modified line leaves L2: it goes back to the uncore.
     #[inline(always)]
     fn drive_out(&mut self, victim: Victim) {
-        if let Some((line, true)) = victim {
+        if let Some(line) = victim {
             self.write_back(line);
         }
     }
