@@ -61,14 +61,14 @@ impl Agenda {
     /// Adds an event.
     #[inline(always)]
     pub fn add(&mut self, at: Ps, event: Event) {
-        if at >= self.next {
+        if at >= self.next || self.events.len() == self.events.capacity() {
             return self.add_later((at, event.number()));
         }
         self.next = at;
         self.events.push((at, event.number()));
     }
 
-    /// Adds an event that is not before all others.
+    /// Adds an event that is not before all others, or for which there is no room yet.
     #[inline(never)]
     fn add_later(&mut self, event: (Ps, u64)) {
         let mut place = self.events.len();

@@ -56,20 +56,26 @@ impl Caches {
     /// whether L2 still has it or not.
     #[inline(always)]
     pub fn fill_l1(&mut self, line: u64, write: bool, absent: bool) -> Victim {
-        let victim = self.enter_l1(line, write, absent)?;
+        let victim = self.l1.insert(line, write, absent)?;
         self.put_back(victim)
-    }
-
-    /// The same, but a modified line that L1 evicts is returned, and has to be put back.
-    #[inline(always)]
-    pub fn enter_l1(&mut self, line: u64, write: bool, absent: bool) -> Option<u64> {
-        self.l1.insert(line, write, absent)
     }
 
     /// L1 evicted a modified line.
     #[inline(never)]
-    pub fn put_back(&mut self, line: u64) -> Victim {
+    fn put_back(&mut self, line: u64) -> Victim {
         self.l2.insert(line, true, false)
+    }
+
+    /// Brings a line into L1, which does not have it, if no modified line leaves. Returns whether it did.
+    #[inline(always)]
+    pub fn fill_clean_l1(&mut self, line: u64, write: bool) -> bool {
+        self.l1.insert_over_clean(line, write)
+    }
+
+    /// The same for L2.
+    #[inline(always)]
+    pub fn fill_clean_l2(&mut self, line: u64) -> bool {
+        self.l2.insert_over_clean(line, false)
     }
 
     /// Brings a line into L2, which may be known not to have it.

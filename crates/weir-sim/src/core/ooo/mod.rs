@@ -448,11 +448,12 @@ impl Ooo {
         }
         // L1 has it if only the streamer requested it, and L2 if L1 evicted it since.
         let absent = flight.kind.is_of_l1() && flight.after_llc == 0 && !self.exchanged;
-        let victim = self.caches.fill_l2(line, absent);
-        self.drive_out(victim);
+        if !absent || !self.caches.fill_clean_l2(line) {
+            self.fill_l2(line, absent);
+        }
         if flight.fill_buffer {
             match self.exchanged {
-                true => self.refill_l1(line),
+                true => self.refill_l1(line, false, false),
                 false => self.fill_l1(line, false),
             }
         }
@@ -463,23 +464,22 @@ impl Ooo {
     /// A line enters L1, which does not have it: while a line is outstanding for L1, it does not come from L2.
     #[inline(never)]
     fn fill_l1(&mut self, line: u64, write: bool) {
-        if let Some(modified) = self.caches.enter_l1(line, write, true) {
-            self.put_back(modified);
+        if !self.caches.fill_clean_l1(line, write) {
+            self.refill_l1(line, write, true);
         }
     }
 
-    /// L1 evicted a modified line.
+    /// A line enters L1, which may be known not to have it, and a modified line may leave.
     #[inline(never)]
-    fn put_back(&mut self, line: u64) {
-        let victim = self.caches.put_back(line);
+    fn refill_l1(&mut self, line: u64, write: bool, absent: bool) {
+        let victim = self.caches.fill_l1(line, write, absent);
         self.drive_out(victim);
     }
 
-    /// A line enters L1, which may have it.
-    #[cold]
+    /// A line enters L2, which may be known not to have it, and a modified line may leave.
     #[inline(never)]
-    fn refill_l1(&mut self, line: u64) {
-        let victim = self.caches.fill_l1(line, false, false);
+    fn fill_l2(&mut self, line: u64, absent: bool) {
+        let victim = self.caches.fill_l2(line, absent);
         self.drive_out(victim);
     }
 

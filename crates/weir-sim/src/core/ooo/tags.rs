@@ -69,6 +69,19 @@ impl Tags {
         }
     }
 
+    /// Inserts a line that is not there, if the line that is evicted is not modified; else, or if the lines are kept as
+    /// lists, does nothing. Returns whether it did.
+    #[inline(always)]
+    pub fn insert_over_clean(&mut self, line: u64, write: bool) -> bool {
+        debug_assert!(!self.has(line), "line {line} is there");
+        let (at, tag) = self.place(line);
+        let last = self.last;
+        match self.sets.get_mut(at) {
+            Some(set) => set.replace_clean(tag, write, last),
+            None => false,
+        }
+    }
+
     /// Inserts a line; returns the line that is evicted, if it is modified. A line that is `absent` for certain is not
     /// looked up before.
     #[inline(always)]
@@ -143,6 +156,22 @@ impl Set {
         true
     }
 
+    /// Puts a tag into the way that is at `last` in the order, if its line is not modified. Returns whether it did.
+    #[inline(always)]
+    fn replace_clean(&mut self, tag: u32, write: bool, last: u32) -> bool {
+        let last = self.order >> last & (WAYS as u64 - 1);
+        let way = last as usize % WAYS;
+        if self.dirty >> way & 1 != 0 {
+            return false;
+        }
+        self.order = self.order << 4 | last;
+        (self.low[way], self.high[way]) = (tag as u8, (tag >> 8) as u16);
+        if write {
+            self.dirty |= 1 << way;
+        }
+        true
+    }
+
     /// Puts a tag into the way that is at `last` in the order. Returns the tag that leaves, if its line is modified.
     #[inline(always)]
     fn replace(&mut self, tag: u32, write: bool, last: u32) -> Option<u32> {
@@ -200,6 +229,11 @@ mod tests {
                 match inserts {
                     true => {
                         let absent = write && !tags.has(line);
+                        if absent && line % 2 == 0 && tags.insert_over_clean(line, write) {
+                            let clean = list.insert(line, write).is_none_or(|(_, dirty)| !dirty);
+                            prop_assert!(clean);
+                            continue;
+                        }
                         let out = list.insert(line, write).filter(|&(_, dirty)| dirty);
                         prop_assert_eq!(tags.insert(line, write, absent), out.map(|(line, _)| line));
                     }
