@@ -9,7 +9,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `script`, `visit`, `parts`, `ranks` | the line that the program accesses next |
+//! | `script`, `visit`, `parts`, `ranks`, `pieces` | the line that the program accesses next |
 //! | `dispatch` | time: which instructions are dispatched, what stalls them |
 //! | `window` | the pace of a phase: instructions that are dispatched, and how many behind a load without data |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
@@ -37,6 +37,7 @@ mod in_order;
 mod loads;
 mod misses;
 mod parts;
+mod pieces;
 mod prefetch;
 mod ranks;
 mod script;

@@ -3,7 +3,7 @@
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region, Within};
 
-use super::che_approximation::{Flow, Law, Ranking, characteristic_time};
+use super::che_approximation::{Flow, Law, Popularity, Ranking, characteristic_time};
 use super::ranks::Ranks;
 use super::visit::Visit;
 use crate::rng::{self, Permutation};
@@ -125,7 +125,12 @@ fn chance(p: f64) -> u64 {
 
 /// A share of 2^32.
 pub fn share(p: f64) -> u32 {
-    (p * f64::from(u32::MAX)) as u32
+    of_u32(p) as u32
+}
+
+/// The same before it is rounded down.
+fn of_u32(p: f64) -> f64 {
+    p * f64::from(u32::MAX)
 }
 
 impl Part {
@@ -157,9 +162,9 @@ impl Part {
             }
             (_, Some(ranks)) => {
                 let rank = ranks.rank(rng::mix(chance));
-                visit.cached = match ranks.cached.get(rank as usize) {
-                    Some(&cached) => cached,
-                    None => self.cached_of(ranks, rank, times),
+                visit.cached = match ranks.share(rank) {
+                    Some(cached) => cached,
+                    None => self.cached_of(ranks.popularity, rank as f64, times) as u32,
                 };
                 let scattered = match rank.checked_mul(self.scatter) {
                     Some(product) => product % self.elements,
@@ -188,9 +193,10 @@ impl Part {
     }
 
     /// Share of 2^32 of the accesses to the line of a rank that the last-level cache answers.
-    fn cached_of(&self, ranks: &Ranks, rank: u64, times: (f64, f64)) -> u32 {
-        let popularity = ranks.popularity.of(rank as f64);
-        share(conditional(
+    #[inline(never)]
+    fn cached_of(&self, popularity: Popularity, rank: f64, times: (f64, f64)) -> f64 {
+        let popularity = popularity.of(rank);
+        of_u32(conditional(
             self.flow.hits_of(popularity, times.0),
             self.own.hits_of(popularity, times.1),
         ))
@@ -222,14 +228,19 @@ impl Part {
         self.cached = conditional(self.flow.hits(times.0), self.own.hits(times.1));
         self.visit.cached = share(self.cached);
         if let Some(mut ranks) = self.ranks.take() {
-            let known = self.elements.min(Ranks::KNOWN);
-            ranks.cached = (0..known)
-                .map(|rank| self.cached_of(&ranks, rank, times))
-                .collect();
+            let popularity = ranks.popularity;
+            let in_l2 = |rank| self.own.hits_of(popularity.of(rank), times.1);
+            ranks.set_shares(
+                |rank| self.cached_of(popularity, rank, times),
+                |rank| in_l2(rank) < SMOOTH,
+            );
             self.ranks = Some(ranks);
         }
     }
 }
+
+/// A share of hits in L2 below which the share of other hits is computed without loss.
+const SMOOTH: f64 = 0.99;
 
 /// Of the lines that are not in the smaller of two caches, the share that is in the larger.
 fn conditional(both: f64, l2: f64) -> f64 {
