@@ -42,7 +42,7 @@ impl Event {
 /// The events to come.
 #[derive(Debug)]
 pub struct Agenda {
-    /// Their times and numbers; the next one is the last.
+    /// Their times and numbers, after one that never comes; the next one is the last.
     events: Vec<(Ps, u64)>,
     /// When it is.
     next: Ps,
@@ -51,7 +51,7 @@ pub struct Agenda {
 impl Default for Agenda {
     fn default() -> Self {
         Self {
-            events: Vec::new(),
+            events: vec![(Ps::MAX, FREED)],
             next: Ps::MAX,
         }
     }
@@ -93,8 +93,11 @@ impl Agenda {
         if self.next > now {
             return None;
         }
-        let (_, number) = self.events.pop()?;
-        self.next = self.events.last().map_or(Ps::MAX, |&(at, _)| at);
+        let [.., (next, _), (_, number)] = self.events[..] else {
+            return None;
+        };
+        self.next = next;
+        self.events.pop();
         Some(Event::of(number))
     }
 }

@@ -78,9 +78,9 @@ impl Caches {
         self.l2.insert_over_clean(line, false)
     }
 
-    /// Brings a line into L2, which may be known not to have it.
+    /// Brings a line into L2, which does not have it.
     #[inline(always)]
-    pub fn fill_l2(&mut self, line: u64, absent: bool) -> Victim {
-        self.l2.insert(line, false, absent)
+    pub fn fill_l2(&mut self, line: u64) -> Victim {
+        self.l2.insert(line, false, true)
     }
 }

@@ -332,7 +332,7 @@ impl Ooo {
                 continue;
             }
             if !self.caches.find_l2(visit.line) {
-                self.caches.fill_l2(visit.line, true);
+                self.caches.fill_l2(visit.line);
                 missed += 1;
             }
             self.caches.fill_l1(visit.line, visit.store, true);
@@ -449,8 +449,8 @@ impl Ooo {
         }
         // L1 has it if only the streamer requested it, and L2 if L1 evicted it since.
         let absent = flight.kind.is_of_l1() && flight.after_llc == 0 && !self.exchanged;
-        if !absent || !self.caches.fill_clean_l2(line) {
-            self.fill_l2(line, absent);
+        if (absent || !self.caches.find_l2(line)) && !self.caches.fill_clean_l2(line) {
+            self.fill_l2(line);
         }
         if flight.fill_buffer {
             match self.exchanged {
@@ -477,10 +477,10 @@ impl Ooo {
         self.drive_out(victim);
     }
 
-    /// A line enters L2, which may be known not to have it, and a modified line may leave.
+    /// A line enters L2, which does not have it, and a modified line may leave.
     #[inline(never)]
-    fn fill_l2(&mut self, line: u64, absent: bool) {
-        let victim = self.caches.fill_l2(line, absent);
+    fn fill_l2(&mut self, line: u64) {
+        let victim = self.caches.fill_l2(line);
         self.drive_out(victim);
     }
 
