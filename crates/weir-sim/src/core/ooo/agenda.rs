@@ -51,7 +51,7 @@ pub struct Agenda {
 impl Default for Agenda {
     fn default() -> Self {
         Self {
-            events: vec![(Ps::MAX, FREED)],
+            events: vec![(Ps::MAX, u64::MAX)],
             next: Ps::MAX,
         }
     }
