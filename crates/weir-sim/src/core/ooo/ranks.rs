@@ -135,7 +135,9 @@ impl Ranks {
         // Signed numbers are converted by one instruction.
         let bits = (rank.cast_signed() as f64).to_bits();
         let x = ((bits & u64::MAX >> 16).cast_signed() - (1 << 47)) as f64 / (1_u64 << 47) as f64;
-        self.others.get((bits >> 48).wrapping_sub(FIRST_PIECE) as usize)?.whole(x)
+        self.others
+            .get((bits >> 48).wrapping_sub(FIRST_PIECE) as usize)?
+            .whole(x)
     }
 }
 
