@@ -240,7 +240,31 @@ impl Streamer {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_run_is_found_as_long_as_it_is_one_of_the_last(lines in prop::collection::vec(0u64..20_000, 1..800)) {
+            let mut streamer = Streamer::new(3, 20, 2);
+            // Pages in the order of their last uses.
+            let mut pages: Vec<u64> = Vec::new();
+            for line in lines {
+                let page = line >> PAGE_BITS;
+                streamer.see(line);
+                pages.retain(|&other| other != page);
+                pages.push(page);
+                if pages.len() > PAGES {
+                    prop_assert_eq!(streamer.run_in(pages.remove(0)), None);
+                }
+                for &page in &pages {
+                    let slot = streamer.run_in(page).unwrap();
+                    prop_assert_eq!(streamer.runs[slot].last >> PAGE_BITS, page);
+                }
+            }
+        }
+    }
 
     #[test]
     fn it_follows_a_run_to_the_end_of_its_page_and_keeps_its_distance() {
