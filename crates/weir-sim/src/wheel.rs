@@ -87,11 +87,23 @@ impl Wheel {
     /// Adds an event. An event in the past comes out next.
     #[inline(always)]
     pub fn push(&mut self, time: Ps, event: u32, slots: &mut impl Slots) {
-        let bucket = (time >> BUCKET_BITS).max(self.cursor);
-        if bucket - self.cursor >= BUCKETS as u64 {
-            return self.push_far(time, event);
+        match self.near(time) {
+            Some(bucket) => self.push_near(bucket, time, event, slots),
+            None => self.push_far(time, event),
         }
-        let index = bucket as usize % BUCKETS;
+    }
+
+    /// The bucket of a time, if this turn of the wheel has it.
+    #[inline(always)]
+    pub fn near(&self, time: Ps) -> Option<usize> {
+        let bucket = (time >> BUCKET_BITS).max(self.cursor);
+        (bucket - self.cursor < BUCKETS as u64).then_some(bucket as usize % BUCKETS)
+    }
+
+    /// Adds an event to its bucket.
+    #[inline(always)]
+    pub fn push_near(&mut self, bucket: usize, time: Ps, event: u32, slots: &mut impl Slots) {
+        let index = bucket % BUCKETS;
         let next = std::mem::replace(&mut self.heads[index], event);
         if next == NONE {
             self.occupied[index / 64] |= 1 << (index % 64);

@@ -20,12 +20,24 @@ impl Engine {
     #[inline(never)]
     pub(super) fn filled_work(&mut self, t: usize, slot: u64, at: Ps) {
         let thread = &mut self.threads[t];
+        if at < thread.wakes {
+            thread.wakes = at;
+            if !self.uncore.wake_soon(t as u16, at) {
+                return self.filled_later(t, slot, at);
+            }
+        }
         if let Some(core) = &mut thread.ooo {
             core.arrives(slot, at);
         }
-        if at < thread.wakes {
-            thread.wakes = at;
-            self.uncore.wake_at(t as u16, at);
+    }
+
+    /// The same for a core that is yet to be woken, in which case other functions have to be called.
+    #[cold]
+    #[inline(never)]
+    fn filled_later(&mut self, t: usize, slot: u64, at: Ps) {
+        self.uncore.wake_at(t as u16, at);
+        if let Some(core) = &mut self.threads[t].ooo {
+            core.arrives(slot, at);
         }
     }
 

@@ -256,6 +256,17 @@ impl Uncore {
         self.wheel.push(time, id, &mut self.pool);
     }
 
+    /// The same if a position is free and the time is near; else does nothing. Returns whether it did.
+    #[inline(always)]
+    pub fn wake_soon(&mut self, thread: u16, time: Ps) -> bool {
+        let Some(bucket) = self.wheel.near(time).filter(|_| self.pool.has_free()) else {
+            return false;
+        };
+        let id = self.pool.insert_wake(thread);
+        self.wheel.push_near(bucket, time, id, &mut self.pool);
+        true
+    }
+
     /// The thread that an event wakes.
     pub fn woken(&mut self, id: RequestId) -> usize {
         self.pool.remove(id);

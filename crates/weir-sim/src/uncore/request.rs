@@ -213,6 +213,12 @@ impl Pool {
         id
     }
 
+    /// Whether there is a free position.
+    #[inline(always)]
+    pub fn has_free(&self) -> bool {
+        self.free != NO_REQUEST
+    }
+
     /// The first free position, which there is after this.
     #[inline(always)]
     fn take(&mut self) -> RequestId {

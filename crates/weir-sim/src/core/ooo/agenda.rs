@@ -42,7 +42,7 @@ impl Event {
 /// The events to come.
 #[derive(Debug)]
 pub struct Agenda {
-    /// Their times and numbers; the next one is the last.
+    /// Their times and numbers, after one that never comes; the next one is the last.
     events: Vec<(Ps, u64)>,
     /// When it is.
     next: Ps,
@@ -51,7 +51,7 @@ pub struct Agenda {
 impl Default for Agenda {
     fn default() -> Self {
         Self {
-            events: Vec::new(),
+            events: vec![(Ps::MAX, u64::MAX)],
             next: Ps::MAX,
         }
     }
@@ -61,14 +61,14 @@ impl Agenda {
     /// Adds an event.
     #[inline(always)]
     pub fn add(&mut self, at: Ps, event: Event) {
-        if at >= self.next {
+        if at >= self.next || self.events.len() == self.events.capacity() {
             return self.add_later((at, event.number()));
         }
         self.next = at;
         self.events.push((at, event.number()));
     }
 
-    /// Adds an event that is not before all others.
+    /// Adds an event that is not before all others, or for which there is no room yet.
     #[inline(never)]
     fn add_later(&mut self, event: (Ps, u64)) {
         let mut place = self.events.len();
@@ -93,8 +93,11 @@ impl Agenda {
         if self.next > now {
             return None;
         }
-        let (_, number) = self.events.pop()?;
-        self.next = self.events.last().map_or(Ps::MAX, |&(at, _)| at);
+        let [.., (next, _), (_, number)] = self.events[..] else {
+            return None;
+        };
+        self.next = next;
+        self.events.pop();
         Some(Event::of(number))
     }
 }

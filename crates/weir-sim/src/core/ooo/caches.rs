@@ -11,8 +11,8 @@ pub struct Caches {
     l2: Tags,
 }
 
-/// A line that L2 evicted, and whether it is modified.
-pub type Victim = Option<(u64, bool)>;
+/// A modified line that L2 evicted.
+pub type Victim = Option<u64>;
 
 impl Caches {
     /// Empty caches for lines below `end`.
@@ -56,10 +56,8 @@ impl Caches {
     /// whether L2 still has it or not.
     #[inline(always)]
     pub fn fill_l1(&mut self, line: u64, write: bool, absent: bool) -> Victim {
-        match self.l1.insert(line, write, absent) {
-            Some((victim, true)) => self.put_back(victim),
-            _ => None,
-        }
+        let victim = self.l1.insert(line, write, absent)?;
+        self.put_back(victim)
     }
 
     /// L1 evicted a modified line.
@@ -68,9 +66,21 @@ impl Caches {
         self.l2.insert(line, true, false)
     }
 
-    /// Brings a line into L2, which may be known not to have it.
+    /// Brings a line into L1, which does not have it, if no modified line leaves. Returns whether it did.
     #[inline(always)]
-    pub fn fill_l2(&mut self, line: u64, absent: bool) -> Victim {
-        self.l2.insert(line, false, absent)
+    pub fn fill_clean_l1(&mut self, line: u64, write: bool) -> bool {
+        self.l1.insert_over_clean(line, write)
+    }
+
+    /// The same for L2.
+    #[inline(always)]
+    pub fn fill_clean_l2(&mut self, line: u64) -> bool {
+        self.l2.insert_over_clean(line, false)
+    }
+
+    /// Brings a line into L2, which does not have it.
+    #[inline(always)]
+    pub fn fill_l2(&mut self, line: u64) -> Victim {
+        self.l2.insert(line, false, true)
     }
 }

@@ -40,6 +40,7 @@ impl Ooo {
     /// arrive first. It is called in one place.
     #[inline(always)]
     pub fn advance(&mut self, until: Ps) -> Ps {
+        let until = until.max(self.clock);
         loop {
             if self.back <= self.clock {
                 self.retire();
@@ -58,7 +59,7 @@ impl Ooo {
             } else {
                 if self.position < self.goal {
                     let end = self.clock + rounded((self.goal - self.position) * self.pace);
-                    let stop = end.min(due).min(until.max(self.clock));
+                    let stop = end.min(due).min(until);
                     self.misses.count(self.clock, stop, self.quiet);
                     let from = std::mem::replace(&mut self.clock, stop);
                     if stop < end {
@@ -80,7 +81,7 @@ impl Ooo {
                 }
             };
             let wake = wake.min(due);
-            let stop = wake.min(until.max(self.clock));
+            let stop = wake.min(until);
             self.stall(why, stop);
             self.clock = stop;
             if stop < wake {
@@ -150,7 +151,7 @@ impl Ooo {
         let visit = &self.next;
         self.tally.touched += 1;
         let (gap, store, faults) = (visit.gap, visit.store, visit.faults);
-        if self.phase != Some(visit.phase) {
+        if self.phase != u32::from(visit.phase) {
             self.enter_phase();
         }
         self.next_at += gap;
@@ -180,7 +181,7 @@ impl Ooo {
     #[inline(never)]
     fn enter_phase(&mut self) {
         let pace = &self.paces[self.next.phase as usize];
-        self.phase = Some(self.next.phase);
+        self.phase = self.next.phase.into();
         self.pace = pace.cpi * self.params.cycle;
         self.quiet = pace.quiet;
         self.window = pace.window;
@@ -229,22 +230,31 @@ impl Ooo {
     #[inline(always)]
     fn stall(&mut self, why: Why, stop: Ps) {
         let time = stop - self.clock;
+        if !matches!(why, Why::Load | Why::Stores) {
+            return self.stall_otherwise(why, stop);
+        }
+        let missing = self.misses.count_stall(self.clock, stop, false);
+        if why == Why::Load {
+            self.wait_for_load(time);
+        } else {
+            self.wait_for_stores(time);
+            if self.loads.is_empty() {
+                self.tally.bound_on_stores += time;
+                return;
+            }
+        }
+        // An instruction that waits for a load which hits L1 also waits for the caches.
+        self.misses.stalled[0] += time - missing;
+    }
+
+    /// The same if it stalls for no access.
+    #[inline(never)]
+    fn stall_otherwise(&mut self, why: Why, stop: Ps) {
         if why == Why::Halt {
-            self.halt.time += time;
+            self.halt.time += stop - self.clock;
         }
         let kernel = matches!(why, Why::Kernel | Why::Halt);
-        let missing = self.misses.count_stall(self.clock, stop, kernel);
-        match why {
-            Why::Load => self.wait_for_load(time),
-            Why::Stores => self.wait_for_stores(time),
-            Why::Fetch | Why::Kernel | Why::Halt | Why::Ended => {}
-        }
-        match why {
-            Why::Stores if self.loads.is_empty() => self.tally.bound_on_stores += time,
-            // An instruction that waits for a load which hits L1 also waits for the caches.
-            Why::Load | Why::Stores => self.misses.stalled[0] += time - missing,
-            Why::Fetch | Why::Kernel | Why::Halt | Why::Ended => {}
-        }
+        self.misses.count_stall(self.clock, stop, kernel);
     }
 
     /// Loads with data retire in order, and stores behind them may leave.

@@ -212,7 +212,7 @@ impl Ooo {
     fn wait_for(&mut self, number: u64, slot: usize, level: u8) {
         let flight = &mut self.flights[slot];
         if level > flight.level {
-            self.misses.change(flight.level, level);
+            self.misses.begin(flight.level, level);
             flight.level = level;
         }
         let before = std::mem::replace(&mut flight.loads, number as u32);

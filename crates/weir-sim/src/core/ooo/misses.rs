@@ -20,15 +20,25 @@ pub struct Misses {
 }
 
 impl Misses {
-    /// A line that counted as a miss of `from` caches counts as one of `to` caches: zero before it is waited for,
-    /// and when it has arrived.
+    /// A line that counted as a miss of `from` caches counts as one of `to` caches, which are more: zero before it is
+    /// waited for.
     #[inline(always)]
-    pub fn change(&mut self, from: u8, to: u8) {
+    pub fn begin(&mut self, from: u8, to: u8) {
         let (from, to) = (usize::from(from % 4), usize::from(to % 4));
         self.lines[from] = self.lines[from].wrapping_sub(1);
-        self.lines[to] = self.lines[to].wrapping_add(1);
-        let level = |n: usize| n * usize::from(self.lines[n] > 0);
-        self.deepest = level(1).max(level(2)).max(level(3));
+        self.lines[to] += 1;
+        self.deepest = self.deepest.max(to);
+    }
+
+    /// A line that counted as a miss of `from` caches has arrived.
+    #[inline(always)]
+    pub fn end(&mut self, from: u8) {
+        let from = usize::from(from % 4);
+        self.lines[from] -= 1;
+        if self.lines[from] == 0 {
+            let level = |n: usize| n * usize::from(self.lines[n] > 0);
+            self.deepest = level(1).max(level(2)).max(level(3));
+        }
     }
 
     /// The time from `now` to `stop` in which a demand load that missed L1 is outstanding, and where it counts.

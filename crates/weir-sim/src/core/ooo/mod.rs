@@ -9,7 +9,7 @@
 //!
 //! | file | content |
 //! |---|---|
-//! | `script`, `visit`, `parts`, `ranks` | the line that the program accesses next |
+//! | `script`, `visit`, `parts`, `ranks`, `pieces` | the line that the program accesses next |
 //! | `dispatch` | time: which instructions are dispatched, what stalls them |
 //! | `window` | the pace of a phase: instructions that are dispatched, and how many behind a load without data |
 //! | `loads`, `stores` | from dispatch through the caches to the line |
@@ -37,6 +37,7 @@ mod in_order;
 mod loads;
 mod misses;
 mod parts;
+mod pieces;
 mod prefetch;
 mod ranks;
 mod script;
@@ -76,6 +77,9 @@ pub use self::parts::CacheCapacity;
 pub use self::script::Script;
 pub use self::tally::Tally;
 pub use self::uses::Use;
+
+/// The number of no phase.
+const NO_PHASE: u32 = u32::MAX;
 
 /// Constants of a core, times in picoseconds.
 #[derive(Debug, Clone, Copy)]
@@ -167,8 +171,8 @@ pub struct Ooo {
     window: f64,
     /// Mispredicted branches in the slice of a load, per instruction.
     mispredicts: f64,
-    /// The phase that they are of, if they are known.
-    phase: Option<u16>,
+    /// The phase that they are of; [`NO_PHASE`] if they are not known.
+    phase: u32,
     /// What each phase makes of these.
     paces: Vec<Pace>,
     /// The next visit, and the instruction that it begins with.
@@ -249,7 +253,7 @@ impl Ooo {
             quiet: 0.0,
             window: params.reorder_buffer,
             mispredicts: 0.0,
-            phase: None,
+            phase: NO_PHASE,
             paces,
             next,
             next_at: 0.0,
@@ -328,7 +332,7 @@ impl Ooo {
                 continue;
             }
             if !self.caches.find_l2(visit.line) {
-                self.caches.fill_l2(visit.line, true);
+                self.caches.fill_l2(visit.line);
                 missed += 1;
             }
             self.caches.fill_l1(visit.line, visit.store, true);
@@ -354,7 +358,7 @@ impl Ooo {
             ..*made
         };
         self.pace *= to.cycle / self.params.cycle;
-        self.phase = None;
+        self.phase = NO_PHASE;
         self.params = to;
     }
 
@@ -437,7 +441,7 @@ impl Ooo {
             _ => {}
         }
         if flight.level > 0 {
-            self.misses.change(flight.level, 0);
+            self.misses.end(flight.level);
         }
         if flight.after_llc > 0 {
             let (kind, from, to) = (flight.kind, flight.after_llc, self.clock);
@@ -445,11 +449,12 @@ impl Ooo {
         }
         // L1 has it if only the streamer requested it, and L2 if L1 evicted it since.
         let absent = flight.kind.is_of_l1() && flight.after_llc == 0 && !self.exchanged;
-        let victim = self.caches.fill_l2(line, absent);
-        self.drive_out(victim);
+        if (absent || !self.caches.find_l2(line)) && !self.caches.fill_clean_l2(line) {
+            self.fill_l2(line);
+        }
         if flight.fill_buffer {
             match self.exchanged {
-                true => self.refill_l1(line),
+                true => self.refill_l1(line, false, false),
                 false => self.fill_l1(line, false),
             }
         }
@@ -460,22 +465,29 @@ impl Ooo {
     /// A line enters L1, which does not have it: while a line is outstanding for L1, it does not come from L2.
     #[inline(never)]
     fn fill_l1(&mut self, line: u64, write: bool) {
-        let victim = self.caches.fill_l1(line, write, true);
-        self.drive_out(victim);
+        if !self.caches.fill_clean_l1(line, write) {
+            self.refill_l1(line, write, true);
+        }
     }
 
-    /// A line enters L1, which may have it.
-    #[cold]
+    /// A line enters L1, which may be known not to have it, and a modified line may leave.
     #[inline(never)]
-    fn refill_l1(&mut self, line: u64) {
-        let victim = self.caches.fill_l1(line, false, false);
+    fn refill_l1(&mut self, line: u64, write: bool, absent: bool) {
+        let victim = self.caches.fill_l1(line, write, absent);
         self.drive_out(victim);
     }
 
-    /// A line leaves L2: a modified one goes back to the uncore.
+    /// A line enters L2, which does not have it, and a modified line may leave.
+    #[inline(never)]
+    fn fill_l2(&mut self, line: u64) {
+        let victim = self.caches.fill_l2(line);
+        self.drive_out(victim);
+    }
+
+    /// A modified line leaves L2: it goes back to the uncore.
     #[inline(always)]
     fn drive_out(&mut self, victim: Victim) {
-        if let Some((line, true)) = victim {
+        if let Some(line) = victim {
             self.write_back(line);
         }
     }

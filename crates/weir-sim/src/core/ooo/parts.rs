@@ -3,7 +3,7 @@
 use weir_model::units::{Bytes, LINE_BYTES};
 use weir_model::workload::{Order, Phase, Region, Within};
 
-use super::che_approximation::{Flow, Law, Ranking, characteristic_time};
+use super::che_approximation::{Flow, Law, Popularity, Ranking, characteristic_time};
 use super::ranks::Ranks;
 use super::visit::Visit;
 use crate::rng::{self, Permutation};
@@ -35,7 +35,10 @@ pub struct Part {
     pub base: u64,
     pub lines: u64,
     pub order: Order,
-    pub accesses: u32,
+    /// What all accesses to it have in common.
+    pub visit: Visit,
+    /// Whether other lines or stores may follow the first access to an element.
+    pub may_go_on: bool,
     /// Instructions of an element's accesses to a line, on average.
     pub gap: f64,
     pub lines_per_element: u64,
@@ -59,8 +62,6 @@ pub struct Part {
     cycle: Option<Permutation>,
     /// Spreads popular ranks over the region; 1 where they are its first elements.
     scatter: u64,
-    /// Its first chain.
-    pub chain: u16,
     /// The chain that holds its indices.
     pub indexed_by: Option<u16>,
     /// The position of each stream.
@@ -68,14 +69,10 @@ pub struct Part {
     pub turn: usize,
     /// Pages that the TLBs do not cover, as a chance.
     pub walks: u64,
-    /// Share of 2^32 of the lines of their page tables that the last-level cache has and L2 has not.
-    pub table_cached: u32,
     /// For the probability that the last-level cache has a line.
     flow: Flow,
     own: Flow,
     pub cached: f64,
-    /// The same as a share of 2^32.
-    pub cached_share: u32,
 }
 
 /// A stream: its next line, and the part of the region in which it cycles.
@@ -95,7 +92,9 @@ pub struct PhaseParts {
     pub mispredicts: f64,
     pub parts: Vec<Part>,
     /// For each part, the chance that this part or an earlier one is next after a batch.
-    pub upto: Vec<u64>,
+    upto: Vec<u64>,
+    /// Where to look for a number of 32 bits among them, by its first six bits.
+    guide: [u8; 64],
     /// Instructions of one random choice.
     pub instructions_per_pick: f64,
     /// Characteristic times of the last-level cache with the L2s, and of L2.
@@ -126,7 +125,12 @@ fn chance(p: f64) -> u64 {
 
 /// A share of 2^32.
 pub fn share(p: f64) -> u32 {
-    (p * f64::from(u32::MAX)) as u32
+    of_u32(p) as u32
+}
+
+/// The same before it is rounded down.
+fn of_u32(p: f64) -> f64 {
+    p * f64::from(u32::MAX)
 }
 
 impl Part {
@@ -141,8 +145,9 @@ impl Part {
                 if cursor.next + self.lines_per_element > cursor.to {
                     cursor.next = cursor.from;
                 }
-                visit.stride = self.step;
-                visit.faults = self.order == Order::Fresh && offset.is_multiple_of(PAGE);
+                if self.order == Order::Fresh {
+                    visit.faults = offset.is_multiple_of(PAGE);
+                }
                 offset
             }
             (Order::Cycle, _) => {
@@ -157,9 +162,9 @@ impl Part {
             }
             (_, Some(ranks)) => {
                 let rank = ranks.rank(rng::mix(chance));
-                visit.cached = match ranks.cached.get(rank as usize) {
-                    Some(&cached) => cached,
-                    None => self.cached_of(ranks, rank, times),
+                visit.cached = match ranks.share(rank) {
+                    Some(cached) => cached,
+                    None => self.cached_of(ranks.popularity, rank as f64, times) as u32,
                 };
                 let scattered = match rank.checked_mul(self.scatter) {
                     Some(product) => product % self.elements,
@@ -188,9 +193,10 @@ impl Part {
     }
 
     /// Share of 2^32 of the accesses to the line of a rank that the last-level cache answers.
-    fn cached_of(&self, ranks: &Ranks, rank: u64, times: (f64, f64)) -> u32 {
-        let popularity = ranks.popularity.of(rank as f64);
-        share(conditional(
+    #[inline(never)]
+    fn cached_of(&self, popularity: Popularity, rank: f64, times: (f64, f64)) -> f64 {
+        let popularity = popularity.of(rank);
+        of_u32(conditional(
             self.flow.hits_of(popularity, times.0),
             self.own.hits_of(popularity, times.1),
         ))
@@ -201,7 +207,7 @@ impl Part {
     fn cached_tables(&self, times: (f64, f64), page_bits: u32) -> u32 {
         if self.order.is_run() {
             // Such a line is used as long after its last use as the lines of its pages.
-            return self.cached_share;
+            return self.visit.cached;
         }
         let hits = |flow: &Flow, time| {
             let tables = Flow {
@@ -220,16 +226,21 @@ impl Part {
     /// Computes what its accesses find in caches of these characteristic times.
     fn set_times(&mut self, times: (f64, f64)) {
         self.cached = conditional(self.flow.hits(times.0), self.own.hits(times.1));
-        self.cached_share = share(self.cached);
+        self.visit.cached = share(self.cached);
         if let Some(mut ranks) = self.ranks.take() {
-            let known = self.elements.min(Ranks::KNOWN);
-            ranks.cached = (0..known)
-                .map(|rank| self.cached_of(&ranks, rank, times))
-                .collect();
+            let popularity = ranks.popularity;
+            let in_l2 = |rank| self.own.hits_of(popularity.of(rank), times.1);
+            ranks.set_shares(
+                |rank| self.cached_of(popularity, rank, times),
+                |rank| in_l2(rank) < SMOOTH,
+            );
             self.ranks = Some(ranks);
         }
     }
 }
+
+/// A share of hits in L2 below which the share of other hits is computed without loss.
+const SMOOTH: f64 = 0.99;
 
 /// Of the lines that are not in the smaller of two caches, the share that is in the larger.
 fn conditional(both: f64, l2: f64) -> f64 {
@@ -284,7 +295,7 @@ pub fn phase_parts(
         );
         *chains += region.streams as u16;
         let touched = weight(region) / picks * part.lines_per_element as f64;
-        part.gap = gap * f64::from(part.accesses);
+        part.gap = gap * f64::from(part.visit.accesses);
         part.flow.rate = touched * f64::from(threads);
         part.own.rate = touched;
         let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
@@ -294,6 +305,10 @@ pub fn phase_parts(
         };
         part.walks = chance((1.0 - covered).max(0.0));
         parts.push(part);
+    }
+    // The last is next if no other is.
+    if let Some(last) = ups.last_mut() {
+        *last = u64::MAX;
     }
     let own: Vec<Flow> = parts.iter().map(|p| p.own).collect();
     let mut parts = PhaseParts {
@@ -305,6 +320,10 @@ pub fn phase_parts(
         mispredicts: phase.mispredicts / 1000.0 * phase.slice,
         instructions_per_pick: gap / picks,
         parts,
+        guide: std::array::from_fn(|n| {
+            let passed = ups.iter().take_while(|&&upto| upto <= (n as u64) << 26);
+            passed.count().min(usize::from(u8::MAX)) as u8
+        }),
         upto: ups,
         times: (0.0, characteristic_time(&own, caches.l2)),
         known: false,
@@ -316,6 +335,16 @@ pub fn phase_parts(
 }
 
 impl PhaseParts {
+    /// The part that 32 random bits choose.
+    #[inline(always)]
+    pub fn choose(&self, choice: u64) -> usize {
+        let mut part = usize::from(self.guide[(choice >> 26) as usize % 64]);
+        while self.upto.get(part).is_some_and(|&upto| choice >= upto) {
+            part += 1;
+        }
+        part
+    }
+
     /// What its threads access, lines in the time of a choice of one thread.
     pub fn flows(&self) -> impl Iterator<Item = Flow> {
         self.parts.iter().map(|part| part.flow)
@@ -345,7 +374,7 @@ impl PhaseParts {
         let times = self.times;
         for part in &mut self.parts {
             part.set_times(times);
-            part.table_cached = part.cached_tables(times, caches.page_bits);
+            part.visit.table_cached = part.cached_tables(times, caches.page_bits);
         }
         let occupied = |flows: &[Flow], time| flows.iter().map(|f| f.occupies(time)).sum::<f64>();
         let flows: Vec<Flow> = self.flows().collect();
@@ -439,7 +468,16 @@ fn part(
         base,
         lines,
         order: region.order,
-        accesses: region.accesses_per_line() as u32,
+        visit: Visit {
+            end: base + lines,
+            accesses: region.accesses_per_line() as u32,
+            chain,
+            stride: if run { step } else { 0 },
+            ..Visit::default()
+        },
+        may_go_on: region.modifies > 0.0
+            || region.order == Order::Fresh
+            || lines_per_element > 1 && (!run || step != lines_per_element),
         gap: 0.0,
         lines_per_element,
         shuffle: match region.within {
@@ -464,7 +502,6 @@ fn part(
             Order::Apex => 1,
             _ => coprime(elements),
         },
-        chain,
         indexed_by,
         cursors: match cycle {
             true => (0..streams).map(of_cycle).collect(),
@@ -472,7 +509,6 @@ fn part(
         },
         turn: 0,
         walks: 0,
-        table_cached: 0,
         flow: Flow {
             lines: touched,
             rate: 0.0,
@@ -489,7 +525,6 @@ fn part(
             law,
         },
         cached: 0.0,
-        cached_share: 0,
     }
 }
 

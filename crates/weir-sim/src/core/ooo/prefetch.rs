@@ -1,7 +1,6 @@
 //! Prefetched lines: which lines the prefetchers of L1 and L2 request, and when.
 
 use super::Ooo;
-use super::streamer::Wanted;
 use crate::line::Kind;
 
 impl Ooo {
@@ -44,15 +43,14 @@ impl Ooo {
     #[inline(never)]
     pub(super) fn stream(&mut self, line: u64, end: u64, cached: u32, kind: Kind) {
         if let Some(wanted) = self.streamer.see(line) {
-            self.run_ahead(wanted, end, cached, kind);
+            self.run_ahead(wanted.slot, wanted.from, wanted.to.min(end), cached, kind);
         }
     }
 
-    /// The streamer requests the lines that it wants.
+    /// The streamer requests the lines that one of its runs wants.
     #[inline(never)]
-    fn run_ahead(&mut self, wanted: Wanted, end: u64, cached: u32, kind: Kind) {
-        let mut ahead = wanted.from;
-        while ahead < wanted.to.min(end) {
+    fn run_ahead(&mut self, run: usize, mut ahead: u64, to: u64, cached: u32, kind: Kind) {
+        while ahead < to {
             if self.flights.find(ahead).is_none() && !self.caches.has_l2(ahead) {
                 let Some(kind) = self.streamed_as(kind).filter(|_| !self.is_held(ahead)) else {
                     break;
@@ -61,7 +59,7 @@ impl Ooo {
             }
             ahead += 1;
         }
-        self.streamer.requested(wanted, ahead);
+        self.streamer.requested(run, ahead);
     }
 
     /// The kind of the request by which the streamer brings a line now; `None` if it has to wait.

@@ -50,20 +50,24 @@ impl Script {
     ) -> Self {
         let names: Vec<&str> = work.memory().into_iter().map(|(name, _)| name).collect();
         let mut chains = 0;
-        let phases: Vec<PhaseParts> = (work.phases.iter())
-            .map(|phase| {
+        let phases: Vec<PhaseParts> = (work.phases.iter().enumerate())
+            .map(|(n, phase)| {
                 let base = |region: &Region| {
                     let at = names.iter().position(|name| *name == region.name);
                     at.and_then(|i| memory.get(i)).map_or(NO_MEMORY, |m| m.0)
                 };
-                phase_parts(
+                let mut parts = phase_parts(
                     phase,
                     base,
                     (number, work.threads),
                     &mut chains,
                     caches,
                     seed,
-                )
+                );
+                for part in &mut parts.parts {
+                    part.visit.phase = n as u16;
+                }
+                parts
             })
             .collect();
         let left = phases.first().map_or(0.0, |s| s.instructions);
@@ -274,29 +278,27 @@ impl Script {
         let phase_parts = &mut self.phases[self.now];
         let half = |bits: u64, shift: u32| u64::from((bits >> shift) as u32);
         let choice = half(which, 32);
-        if self.batch.1 == 0 {
-            let next = (phase_parts.upto.iter())
-                .position(|&upto| choice < upto)
-                .unwrap_or(phase_parts.parts.len() - 1);
-            self.batch = (next, phase_parts.parts[next].batch);
-        }
-        self.batch.1 -= 1;
-        let part = &mut phase_parts.parts[self.batch.0];
+        let at = match self.batch.1 {
+            0 => {
+                let next = phase_parts.choose(choice);
+                self.batch = (next, phase_parts.parts[next].batch - 1);
+                next
+            }
+            left => {
+                self.batch.1 = left - 1;
+                self.batch.0
+            }
+        };
+        let part = &mut phase_parts.parts[at];
         // The distance varies, so that nothing falls into step with anything else.
         let gap = part.gap * (0.5 + half(which, 0) as f64 / 4_294_967_296.0);
         let store = half(what, 0) < part.stores;
-        *visit = Visit {
-            end: part.base + part.lines,
-            accesses: part.accesses,
-            gap,
-            phase: self.now as u16,
-            store,
-            non_temporal: store && half(how, 0) < part.non_temporal,
-            mispredicted: !store && half(how, 32) < part.mispredicted,
-            chain: part.chain + part.turn as u16,
-            cached: part.cached_share,
-            ..Visit::default()
-        };
+        *visit = part.visit;
+        visit.gap = gap;
+        visit.store = store;
+        visit.non_temporal = store && half(how, 0) < part.non_temporal;
+        visit.mispredicted = !store && half(how, 32) < part.mispredicted;
+        visit.chain += part.turn as u16;
         let dependent = half(what, 32) < part.dependent;
         visit.after = match part.indexed_by {
             Some(chain) => Some(chain),
@@ -311,11 +313,13 @@ impl Script {
             }
             false => part.walks > 0 && half(rng::mix(how), 0) < part.walks,
         };
-        visit.table_cached = part.table_cached;
         let streams = part.cursors.len();
         part.turn += 1;
         if part.turn == streams {
             part.turn = 0;
+        }
+        if !part.may_go_on {
+            return;
         }
         let (lines, order, step) = (part.lines_per_element, part.order, part.step);
         let shuffle = part.shuffle;

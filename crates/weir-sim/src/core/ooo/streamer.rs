@@ -2,18 +2,20 @@
 //! ascending ones, up to the end of their page ("prefetched cache lines must be in the same 4K page", Intel
 //! Optimization Reference Manual 248966). It is trained again on every page.
 
-use super::alike::{alike, first};
-
 /// Pages that it watches at once (Intel Optimization Reference Manual 248966: "one forward or backward stream
 /// can be maintained per page", 32 streams).
 const PAGES: usize = 32;
+/// Lists into which they are sorted, so that a look-up sees few of them; a power of two.
+const LISTS: usize = 64;
+/// No run.
+const NONE: u8 = u8::MAX;
 /// log2 of the lines of a page.
 const PAGE_BITS: u32 = 6;
 /// A request at most this many lines after the last one continues the same run.
 const REACH: u64 = 2;
 
 /// A run of requests.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 struct Run {
     /// The line that was requested last.
     last: u64,
@@ -25,12 +27,23 @@ struct Run {
     llc: u64,
 }
 
+impl Run {
+    /// None yet, in no page.
+    const NONE: Self = Self {
+        last: u64::MAX,
+        seen: 0,
+        ahead: 0,
+        llc: 0,
+    };
+}
+
 /// The streamer of a core.
 #[derive(Debug)]
 pub struct Streamer {
     runs: [Run; PAGES],
-    /// The lowest byte of the number of each run's page, so that most look-ups read no run.
-    prints: [u8; PAGES],
+    /// The first run of each list, and the run after each in its list.
+    first: [u8; LISTS],
+    after: [u8; PAGES],
     /// The run that was used last.
     latest: u8,
     /// In a ring from it on, the run that was used next before each, and the one that was used next after.
@@ -47,7 +60,7 @@ pub struct Streamer {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// Its run.
-    slot: usize,
+    pub slot: usize,
     /// The first line.
     pub from: u64,
     /// The line after the last.
@@ -59,8 +72,9 @@ impl Streamer {
     /// `degree` lines at a time.
     pub fn new(training: u32, distance: u64, degree: u32) -> Self {
         Self {
-            runs: [Run::default(); PAGES],
-            prints: [0; PAGES],
+            runs: [Run::NONE; PAGES],
+            first: [NONE; LISTS],
+            after: [NONE; PAGES],
             latest: PAGES as u8 - 1,
             older: std::array::from_fn(|i| ((i + PAGES - 1) % PAGES) as u8),
             newer: std::array::from_fn(|i| ((i + 1) % PAGES) as u8),
@@ -79,24 +93,49 @@ impl Streamer {
     /// The run in a page.
     #[inline(always)]
     fn run_in(&self, page: u64) -> Option<usize> {
-        let mut found = alike(&self.prints, page as u8);
-        while found != 0 {
-            let slot = first(found) % PAGES;
-            let run = &self.runs[slot];
-            if run.seen > 0 && run.last >> PAGE_BITS == page {
-                return Some(slot);
+        let mut slot = self.first[page as usize % LISTS];
+        while slot != NONE {
+            let at = usize::from(slot) % PAGES;
+            if self.runs[at].last >> PAGE_BITS == page {
+                return Some(at);
             }
-            found &= found - 1;
+            slot = self.after[at];
         }
         None
+    }
+
+    /// Begins a run at a line in place of another one.
+    #[inline(always)]
+    fn begin(&mut self, slot: usize, line: u64) {
+        let old = self.runs[slot];
+        self.runs[slot] = Run {
+            last: line,
+            seen: 1,
+            ahead: line + 1,
+            llc: 0,
+        };
+        let list = |line: u64| (line >> PAGE_BITS) as usize % LISTS;
+        if old.seen > 0 {
+            let first = self.first[list(old.last)];
+            match usize::from(first) == slot {
+                true => self.first[list(old.last)] = self.after[slot],
+                false => {
+                    let mut before = usize::from(first) % PAGES;
+                    while usize::from(self.after[before]) != slot {
+                        before = usize::from(self.after[before]) % PAGES;
+                    }
+                    self.after[before] = self.after[slot];
+                }
+            }
+        }
+        self.after[slot] = std::mem::replace(&mut self.first[list(line)], slot as u8);
     }
 
     /// Makes the run in a page the one that was used last, and returns it.
     #[inline]
     fn run_of(&mut self, page: u64) -> Option<usize> {
         let latest = usize::from(self.latest) % PAGES;
-        let run = &self.runs[latest];
-        if run.seen > 0 && run.last >> PAGE_BITS == page {
+        if self.runs[latest].last >> PAGE_BITS == page {
             return Some(latest);
         }
         let slot = self.run_in(page)?;
@@ -129,13 +168,7 @@ impl Streamer {
             // In the ring, the oldest run is the one after the latest.
             let oldest = usize::from(self.newer[usize::from(self.latest) % PAGES]) % PAGES;
             self.latest = oldest as u8;
-            self.prints[oldest] = page as u8;
-            self.runs[oldest] = Run {
-                last: line,
-                seen: 1,
-                ahead: line + 1,
-                llc: 0,
-            };
+            self.begin(oldest, line);
             return None;
         };
         let run = &mut self.runs[slot];
@@ -172,9 +205,9 @@ impl Streamer {
         Some(Wanted { slot, from, to })
     }
 
-    /// It requested the wanted lines before `ahead`.
-    pub fn requested(&mut self, wanted: Wanted, ahead: u64) {
-        self.runs[wanted.slot].ahead = ahead;
+    /// It requested the wanted lines of a run before `ahead`.
+    pub fn requested(&mut self, run: usize, ahead: u64) {
+        self.runs[run % PAGES].ahead = ahead;
     }
 
     /// The lines of a line's page that it brought into the last-level cache alone, if it follows a run there.
@@ -207,7 +240,31 @@ impl Streamer {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn a_run_is_found_as_long_as_it_is_one_of_the_last(lines in prop::collection::vec(0u64..20_000, 1..800)) {
+            let mut streamer = Streamer::new(3, 20, 2);
+            // Pages in the order of their last uses.
+            let mut pages: Vec<u64> = Vec::new();
+            for line in lines {
+                let page = line >> PAGE_BITS;
+                streamer.see(line);
+                pages.retain(|&other| other != page);
+                pages.push(page);
+                if pages.len() > PAGES {
+                    prop_assert_eq!(streamer.run_in(pages.remove(0)), None);
+                }
+                for &page in &pages {
+                    let slot = streamer.run_in(page).unwrap();
+                    prop_assert_eq!(streamer.runs[slot].last >> PAGE_BITS, page);
+                }
+            }
+        }
+    }
 
     #[test]
     fn it_follows_a_run_to_the_end_of_its_page_and_keeps_its_distance() {
@@ -218,7 +275,7 @@ mod tests {
                 continue;
             };
             let Wanted { from, to, .. } = lines;
-            streamer.requested(lines, to);
+            streamer.requested(lines.slot, to);
             assert!(from > line && to - from <= 2 && to <= line + 21);
             assert_eq!(from >> PAGE_BITS, line >> PAGE_BITS);
             wanted.extend(from..to);

@@ -69,21 +69,40 @@ impl Tags {
         }
     }
 
-    /// Inserts a line; returns the line that is evicted, and whether it is modified. A line that is `absent` for
-    /// certain is not looked up before.
+    /// Inserts a line that is not there, if the line that is evicted is not modified; else, or if the lines are kept as
+    /// lists, does nothing. Returns whether it did.
     #[inline(always)]
-    pub fn insert(&mut self, line: u64, write: bool, absent: bool) -> Option<(u64, bool)> {
+    pub fn insert_over_clean(&mut self, line: u64, write: bool) -> bool {
+        debug_assert!(!self.has(line), "line {line} is there");
+        let (at, tag) = self.place(line);
+        let last = self.last;
+        match self.sets.get_mut(at) {
+            Some(set) => set.replace_clean(tag, write, last),
+            None => false,
+        }
+    }
+
+    /// Inserts a line; returns the line that is evicted, if it is modified. A line that is `absent` for certain is not
+    /// looked up before.
+    #[inline(always)]
+    pub fn insert(&mut self, line: u64, write: bool, absent: bool) -> Option<u64> {
         debug_assert!(!absent || !self.has(line), "line {line} is there");
         let (at, tag) = self.place(line);
         let Some(set) = self.sets.get_mut(at) else {
-            return self.lists.insert(line, write);
+            return self.insert_in_list(line, write);
         };
         if !absent && set.touch(tag, write) {
             return None;
         }
-        let (old, dirty) = set.replace(tag, write, self.last);
-        let line = || u64::from(old - 1) << self.set_bits | at as u64;
-        (old != 0).then(|| (line(), dirty))
+        let old = set.replace(tag, write, self.last)?;
+        Some(u64::from(old - 1) << self.set_bits | at as u64)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_in_list(&mut self, line: u64, write: bool) -> Option<u64> {
+        let (line, dirty) = self.lists.insert(line, write)?;
+        dirty.then_some(line)
     }
 }
 
@@ -137,18 +156,38 @@ impl Set {
         true
     }
 
-    /// Puts a tag into the way that is at `last` in the order. Returns the tag that leaves, and whether its line is
-    /// modified.
+    /// Puts a tag into the way that is at `last` in the order, if its line is not modified. Returns whether it did.
     #[inline(always)]
-    fn replace(&mut self, tag: u32, write: bool, last: u32) -> (u32, bool) {
+    fn replace_clean(&mut self, tag: u32, write: bool, last: u32) -> bool {
+        let last = self.order >> last & (WAYS as u64 - 1);
+        let way = last as usize % WAYS;
+        if self.dirty >> way & 1 != 0 {
+            return false;
+        }
+        self.order = self.order << 4 | last;
+        (self.low[way], self.high[way]) = (tag as u8, (tag >> 8) as u16);
+        if write {
+            self.dirty |= 1 << way;
+        }
+        true
+    }
+
+    /// Puts a tag into the way that is at `last` in the order. Returns the tag that leaves, if its line is modified.
+    #[inline(always)]
+    fn replace(&mut self, tag: u32, write: bool, last: u32) -> Option<u32> {
         let last = self.order >> last & (WAYS as u64 - 1);
         self.order = self.order << 4 | last;
-        let (way, bit) = (last as usize % WAYS, 1 << last);
-        let old = u32::from(self.high[way]) << 8 | u32::from(self.low[way]);
-        let dirty = self.dirty & bit != 0;
-        (self.low[way], self.high[way]) = (tag as u8, (tag >> 8) as u16);
-        self.dirty = self.dirty & !bit | u16::from(write) << last;
-        (old, dirty)
+        let (way, bit) = (last as usize % WAYS, 1_u32 << last);
+        let new = (tag as u8, (tag >> 8) as u16);
+        let old = (u32::from(self.dirty) & bit != 0).then(|| {
+            self.dirty ^= bit as u16;
+            u32::from(self.high[way]) << 8 | u32::from(self.low[way])
+        });
+        (self.low[way], self.high[way]) = new;
+        if write {
+            self.dirty |= bit as u16;
+        }
+        old
     }
 }
 
@@ -190,7 +229,13 @@ mod tests {
                 match inserts {
                     true => {
                         let absent = write && !tags.has(line);
-                        prop_assert_eq!(tags.insert(line, write, absent), list.insert(line, write));
+                        if absent && line % 2 == 0 && tags.insert_over_clean(line, write) {
+                            let clean = list.insert(line, write).is_none_or(|(_, dirty)| !dirty);
+                            prop_assert!(clean);
+                            continue;
+                        }
+                        let out = list.insert(line, write).filter(|&(_, dirty)| dirty);
+                        prop_assert_eq!(tags.insert(line, write, absent), out.map(|(line, _)| line));
                     }
                     false => prop_assert_eq!(tags.touch(line, write), list.touch(line, write)),
                 }
