@@ -4,6 +4,7 @@ use std::io;
 
 use weir_model::capability::Unavailable;
 use weir_model::machine::MachineError;
+use weir_model::stop;
 
 /// What every verb returns.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -68,6 +69,14 @@ impl Failure {
     /// A wrong request, in words.
     pub fn request(text: impl Into<String>) -> Self {
         Failure::Request(anyhow::Error::msg(text.into()))
+    }
+
+    /// A file that cannot be read, unless the work was stopped while it was.
+    pub fn reading(error: anyhow::Error) -> Self {
+        match stop::requested() {
+            true => Failure::Partial(format!("{error:#}")),
+            false => Failure::Request(error),
+        }
     }
 
     /// Work that failed, in words.

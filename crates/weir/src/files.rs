@@ -5,6 +5,7 @@ use std::io::{self, Read, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use weir_linux::input::Input;
 
 use crate::failure::{Failure, Result};
 
@@ -17,18 +18,17 @@ use crate::failure::{Failure, Result};
 pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
     let name = path.display();
     let read = || -> io::Result<Option<Vec<u8>>> {
-        let from: Box<dyn Read> = match path.as_os_str() == "-" {
-            true => Box::new(io::stdin()),
-            false if fs::metadata(path)?.is_dir() => return Ok(None),
-            false => Box::new(File::open(path)?),
-        };
+        let from = Input::open(path)?;
+        if from.file().metadata()?.is_dir() {
+            return Ok(None);
+        }
         let mut bytes = Vec::new();
         from.take(most as u64 + 1).read_to_end(&mut bytes)?;
         Ok(Some(bytes))
     };
     let bytes = read()
         .with_context(|| format!("cannot read the {what} {name}"))
-        .map_err(Failure::Request)?;
+        .map_err(Failure::reading)?;
     let bytes = bytes.ok_or_else(|| {
         let article = if what.starts_with(['a', 'e', 'i', 'o']) {
             "an"

@@ -1,7 +1,7 @@
 //! Bad luck: full disks, damaged stores, interrupts, and two Weirs at once. Nothing is lost.
 
 use std::io::{BufRead as _, BufReader};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use crate::common::{Done, LONG, Place, SMALL, signal, with};
@@ -43,6 +43,49 @@ fn work_that_asks_no_machine_is_given_up_too() {
         assert!(done.err().contains("stopped"), "{}", done.err());
         // A row that was given up is not one without a figure.
         assert!(!done.out().contains("PON-033"), "{}", done.out());
+    }
+}
+
+#[test]
+fn a_command_that_waits_for_a_silent_pipe_ends_at_the_first_signal() {
+    let place = Place::new();
+    let pipe = place.path("pipe");
+    assert!(
+        Command::new("mkfifo")
+            .arg(&pipe)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let pipe = pipe.to_str().unwrap();
+    for from in ["-", pipe] {
+        for arguments in [
+            format!("bench --file {from} --on small"),
+            format!("workload import {from}"),
+            format!("plan pool --trace {from}"),
+            format!("persist check {from} --check true"),
+        ] {
+            let mut command = place.command(arguments.clone());
+            command.stdin(Stdio::piped()).stderr(Stdio::piped());
+            let mut child = command.spawn().unwrap();
+            let open = child.stdin.take();
+            std::thread::sleep(Duration::from_millis(300));
+            signal(&child, "TERM");
+            for _ in 0..100 {
+                if child.try_wait().unwrap().is_some() {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+            child.kill().unwrap();
+            let done = Done(child.wait_with_output().unwrap());
+            drop(open);
+            assert!(
+                done.err().contains("stop was requested") && done.code() == 1,
+                "{arguments}: {}",
+                done.err()
+            );
+        }
     }
 }
 

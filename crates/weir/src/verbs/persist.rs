@@ -1,9 +1,8 @@
 //! `weir persist`: whether a program's memory is consistent after a crash, and what it stores, flushes and fences.
 
 use std::collections::HashSet;
-use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher as _};
-use std::io::{self, BufRead, BufReader};
+use std::io::BufReader;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,6 +11,7 @@ use anyhow::Context as _;
 use clap::Subcommand;
 use clap::builder::PossibleValuesParser;
 use weir_lab::Outcome as _;
+use weir_linux::input::Input;
 use weir_model::document::Document;
 use weir_persist::checker::Limits;
 use weir_persist::outcome::PersistCheck;
@@ -179,7 +179,7 @@ where
     let platform = Platform::named(&args.platform).unwrap_or(Platform::Adr);
     let mut has_requirement = args.check.is_some();
     let wrong = |error: weir_persist::TraceError| {
-        Failure::Request(anyhow::Error::new(error).context(name.clone()))
+        Failure::reading(anyhow::Error::new(error).context(name.clone()))
     };
     while let Some((place, event)) = reader.next_event().map_err(wrong)? {
         match &event {
@@ -225,14 +225,11 @@ where
     ))
 }
 
-fn open(file: &Path) -> Result<Box<dyn BufRead>> {
-    if file.as_os_str() == "-" {
-        return Ok(Box::new(io::stdin().lock()));
-    }
-    let opened = File::open(file)
+fn open(file: &Path) -> Result<BufReader<Input>> {
+    let opened = Input::open(file)
         .with_context(|| format!("cannot read the trace {}", file.display()))
         .map_err(Failure::Request)?;
-    Ok(Box::new(BufReader::new(opened)))
+    Ok(BufReader::new(opened))
 }
 
 /// A command that checks files of states.

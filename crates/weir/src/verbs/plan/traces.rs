@@ -1,11 +1,11 @@
 //! Traces that are read from files, or generated.
 
-use std::fs::File;
-use std::io::{self, BufRead, BufReader};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use weir_lab::Outcome;
+use weir_linux::input::Input;
 use weir_model::document::Document;
 use weir_model::toml::MOST_BYTES;
 use weir_model::units::Bytes;
@@ -147,14 +147,10 @@ impl Options {
             return azure_packing::read(file, self.machine, kind);
         }
         let name = file.display().to_string();
-        let from: Box<dyn BufRead> = match file.as_os_str() == "-" {
-            true => Box::new(BufReader::new(io::stdin())),
-            false => Box::new(BufReader::new(
-                File::open(file)
-                    .with_context(|| format!("cannot read the trace {name}"))
-                    .map_err(Failure::Request)?,
-            )),
-        };
+        let opened = Input::open(file)
+            .with_context(|| format!("cannot read the trace {name}"))
+            .map_err(Failure::Request)?;
+        let from = BufReader::new(opened);
         let read = match self.written_as {
             As::Google2019 => google::read(&name, self.machine, self.low_priority, from),
             As::AzureVm => read::read(&name, read::Format::AzureVm, from),

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 
+use weir_model::machine::MachineError;
 use weir_trace::decode::guess;
 use weir_trace::mappings::Mappings;
 use weir_trace::{Decoder, Format, Watch};
@@ -189,6 +190,9 @@ impl Reading<'_> {
 
     fn decoder(&self, head: &[u8]) -> Result<Decoder> {
         if head.is_empty() {
+            if self.context.stop.requested() {
+                return Err(MachineError::Interrupted.into());
+            }
             return Err(self.wrong("it is empty"));
         }
         let names: Vec<&str> = Format::ALL.iter().map(|format| format.name()).collect();

@@ -1,12 +1,14 @@
 //! Where the bytes of a trace come from: a file, what a decompressor makes of it, standard input, or a tracer.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom, Stdin};
+use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use anyhow::Context as _;
+use weir_linux::input::Input;
 use weir_linux::piped::Piped;
+use weir_model::stop;
 use weir_trace::decode::packed;
 
 use crate::failure::{Failure, Result};
@@ -21,10 +23,9 @@ pub struct Source {
 }
 
 enum From {
-    Plain(File),
+    Plain(Input),
     Program(Box<Piped>, &'static str),
     Tracer(Box<Piped>),
-    Input(Stdin),
 }
 
 /// What installs a decompressor.
@@ -42,23 +43,25 @@ impl Source {
     /// It cannot be read, or what unpacks it is not installed.
     pub fn open(path: &Path) -> Result<Self> {
         if path.as_os_str() == "-" {
+            let input = Input::open(path).map_err(anyhow::Error::new)?;
             return Ok(Self {
-                from: From::Input(io::stdin()),
+                from: From::Plain(input),
                 length: 0,
                 file: None,
             });
         }
         let name = path.display();
-        let opened = || -> io::Result<(File, Vec<u8>)> {
-            let mut file = File::open(path)?;
+        let opened = || -> io::Result<(Input, File, Vec<u8>)> {
+            let input = Input::open(path)?;
+            let mut file = input.file().try_clone()?;
             let mut head = Vec::new();
             if file.metadata()?.is_file() {
                 (&mut file).take(16).read_to_end(&mut head)?;
                 file.rewind()?;
             }
-            Ok((file, head))
+            Ok((input, file, head))
         };
-        let (file, head) = opened()
+        let (input, file, head) = opened()
             .with_context(|| format!("cannot read the trace {name}"))
             .map_err(Failure::Request)?;
         let data = file.metadata().map_err(anyhow::Error::new)?;
@@ -69,11 +72,10 @@ impl Source {
         }
         let length = data.len();
         let Some(tool) = packed(&head) else {
-            let same = file.try_clone().ok();
             return Ok(Self {
-                from: From::Plain(file),
+                from: From::Plain(input),
                 length,
-                file: same,
+                file: Some(file),
             });
         };
         let mut command = Command::new(tool);
@@ -123,9 +125,10 @@ impl Source {
     /// # Errors
     /// They cannot be read.
     pub fn skip(&mut self, bytes: u64) -> io::Result<bool> {
-        if let From::Plain(file) = &mut self.from
+        if let From::Plain(input) = &self.from
             && self.length > 0
         {
+            let mut file = input.file();
             let place = file.stream_position()?;
             let to = file.seek(SeekFrom::Start(place.saturating_add(bytes)))?;
             return Ok(to < self.length);
@@ -149,7 +152,7 @@ impl Source {
                     )
                 }));
             }
-            From::Plain(_) | From::Input(_) => return Ok(None),
+            From::Plain(_) => return Ok(None),
         };
         let (status, said) = piped.wait().map_err(anyhow::Error::new)?;
         let said = said.lines().next().unwrap_or("it gave no reason");
@@ -162,9 +165,12 @@ impl Source {
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match &mut self.from {
-            From::Plain(file) => file.read(buffer),
+            // What came before a stop is worth describing.
+            From::Plain(input) => match input.read(buffer) {
+                Err(_) if stop::requested() => Ok(0),
+                read => read,
+            },
             From::Program(piped, _) | From::Tracer(piped) => piped.read(buffer),
-            From::Input(input) => input.read(buffer),
         }
     }
 }
