@@ -1,5 +1,7 @@
 //! The checks in words: what is explored, by name, with planted mistakes.
 
+use weir_model::stop;
+
 use crate::explore::{Explored, Machine, Stopped, explore, walk};
 use crate::hdm_db::{self, Shared};
 use crate::type2::{self, Kind, Type2};
@@ -62,7 +64,7 @@ pub struct Checked {
     pub broken: Option<(&'static str, Vec<String>)>,
 }
 
-fn checked<M: Machine>(what: String, fault: Option<&'static str>, machine: &M) -> Checked
+fn checked<M: Machine>(what: String, fault: Option<&'static str>, machine: &M) -> Option<Checked>
 where
     M::Step: std::fmt::Display,
 {
@@ -72,24 +74,25 @@ where
         Err(Stopped::TooMany { limit }) => {
             (limit, None, Some(("more states than expected", Vec::new())))
         }
+        Err(Stopped::Requested) => return None,
         Err(Stopped::Broken(found)) => {
             let steps = found.steps.iter().map(ToString::to_string).collect();
             (found.states, None, Some((found.rule, steps)))
         }
     };
-    Checked {
+    Some(Checked {
         what,
         fault,
         states: states as u64,
         steps,
         broken,
-    }
+    })
 }
 
 fn of_hosts<const H: usize, const L: usize>(
     filter: usize,
     fault: Option<hdm_db::Fault>,
-) -> Checked {
+) -> Option<Checked> {
     let lines = if L == 1 { "line" } else { "lines" };
     let what = format!("HDM-DB: {H} hosts, {L} {lines}, filter of {filter}");
     checked(
@@ -99,7 +102,7 @@ fn of_hosts<const H: usize, const L: usize>(
     )
 }
 
-fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Checked {
+fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Option<Checked> {
     let what = match kind {
         Kind::Host => "CXL.cache: a line of the host",
         Kind::Device => "HDM-D: a line of the device",
@@ -111,19 +114,20 @@ fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Checked {
     )
 }
 
-/// Checks the protocols as they are.
-pub fn all() -> Vec<Checked> {
-    vec![
-        of_type2(Kind::Host, None),
-        of_type2(Kind::Device, None),
-        of_hosts::<3, 1>(1, None),
-        of_hosts::<2, 2>(1, None),
-        of_hosts::<2, 2>(2, None),
-    ]
+/// Checks the protocols as they are; `None` if a stop was requested meanwhile.
+pub fn all() -> Option<Vec<Checked>> {
+    Some(vec![
+        of_type2(Kind::Host, None)?,
+        of_type2(Kind::Device, None)?,
+        of_hosts::<3, 1>(1, None)?,
+        of_hosts::<2, 2>(1, None)?,
+        of_hosts::<2, 2>(2, None)?,
+    ])
 }
 
-/// Checks a protocol with a planted mistake, in the smallest machine that shows it.
-pub fn with(fault: Fault) -> Checked {
+/// Checks a protocol with a planted mistake, in the smallest machine that shows it; `None` if a stop was requested
+/// meanwhile.
+pub fn with(fault: Fault) -> Option<Checked> {
     match fault {
         Fault::Shared(fault) => of_hosts::<2, 2>(1, Some(fault)),
         Fault::Type2(fault @ (type2::Fault::BogusData | type2::Fault::SnoopPassesGo)) => {
@@ -133,17 +137,25 @@ pub fn with(fault: Fault) -> Checked {
     }
 }
 
-/// Steps of eight hosts and six lines with a filter of two entries, drawn at random.
-pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Checked {
+/// Steps of eight hosts and six lines with a filter of two entries, drawn at random; `None` if a stop was requested
+/// meanwhile.
+pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Option<Checked> {
     let machine = Shared::<8, 6> {
         filter: 2,
         fault: None,
     };
     let count = seeds.end.saturating_sub(seeds.start);
-    let failed = seeds
-        .clone()
-        .find_map(|seed| walk(&machine, seed, steps).err());
-    Checked {
+    let mut failed = None;
+    for seed in seeds {
+        if stop::requested() {
+            return None;
+        }
+        if let Err(found) = walk(&machine, seed, steps) {
+            failed = Some(found);
+            break;
+        }
+    }
+    Some(Checked {
         what: format!("HDM-DB: 8 hosts, 6 lines, filter of 2, {count} random walks"),
         fault: None,
         states: count * steps as u64,
@@ -152,5 +164,5 @@ pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Checked {
             let steps = found.steps.iter().map(ToString::to_string).collect();
             (found.rule, steps)
         }),
-    }
+    })
 }

@@ -7,6 +7,8 @@ use std::collections::{HashMap, VecDeque};
 use std::fmt::Debug;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 
+use weir_model::stop;
+
 /// What is explored.
 pub trait Machine {
     /// A state; equal states have equal futures.
@@ -60,6 +62,8 @@ pub enum Stopped<Step> {
         /// The limit.
         limit: usize,
     },
+    /// A stop was requested ([`weir_model::stop`]).
+    Requested,
 }
 
 /// A shortest way to a state in which a rule is broken.
@@ -108,6 +112,9 @@ impl Hasher for Fold {
     }
 }
 
+/// States between two looks at whether a stop was requested.
+const LOOK: usize = 4096;
+
 type Seen<State> = HashMap<State, u32, BuildHasherDefault<Fold>>;
 
 /// Visits every state.
@@ -116,7 +123,7 @@ type Seen<State> = HashMap<State, u32, BuildHasherDefault<Fold>>;
 /// of such steps exists. Both together mean that everything under way ends, in whatever order messages arrive.
 ///
 /// # Errors
-/// A rule is broken, or there are more states than `limit`.
+/// A rule is broken, there are more states than `limit`, or a stop was requested.
 pub fn explore<M: Machine>(machine: &M, limit: usize) -> Result<Explored, Stopped<M::Step>> {
     let first = machine.canonical(&machine.first());
     let mut seen: Seen<M::State> = HashMap::default();
@@ -129,8 +136,11 @@ pub fn explore<M: Machine>(machine: &M, limit: usize) -> Result<Explored, Stoppe
     let mut next = Vec::new();
     let mut steps = 0;
     while let Some(state) = waiting.pop_front() {
+        if ends.len() % LOOK == 0 && stop::requested() {
+            return Err(Stopped::Requested);
+        }
         let at = ends.len() as u32;
-        let stop = |rule, seen: &Seen<M::State>, came: &[(u32, u32)]| {
+        let broken = |rule, seen: &Seen<M::State>, came: &[(u32, u32)]| {
             Err(Stopped::Broken(Violation {
                 rule,
                 steps: way(machine, seen, came, at),
@@ -138,12 +148,12 @@ pub fn explore<M: Machine>(machine: &M, limit: usize) -> Result<Explored, Stoppe
             }))
         };
         if let Some(rule) = machine.broken(&state) {
-            return stop(rule, &seen, &came);
+            return broken(rule, &seen, &came);
         }
         machine.next(&state, &mut next);
         let rests = machine.rests(&state);
         if rests == Some(false) && next.iter().all(|(step, _)| machine.begins(step)) {
-            return stop(STUCK, &seen, &came);
+            return broken(STUCK, &seen, &came);
         }
         for (step, after) in next.drain(..) {
             steps += 1;

@@ -17,7 +17,7 @@ pub enum LabError {
         known: String,
     },
     /// More threads than cores, or none.
-    #[error("cannot run {threads} threads: experiments put one on a core, and there are {cores}")]
+    #[error("cannot run {threads} threads: experiments put one on a core, and can use {cores}")]
     Threads {
         /// What was asked for.
         threads: u32,

@@ -92,13 +92,15 @@ pub struct TransactionRow {
 }
 
 impl Coherence {
-    /// Checks and counts.
-    pub fn run(&self, on: String, parts: Parts) -> CoherencePlan {
-        let mut checked = check::all();
+    /// Checks and counts; `None` if a stop was requested meanwhile.
+    pub fn run(&self, on: String, parts: Parts) -> Option<CoherencePlan> {
+        let mut checked = check::all()?;
         if self.walks > 0 {
-            checked.push(check::walks(0..self.walks, 2_000));
+            checked.push(check::walks(0..self.walks, 2_000)?);
         }
-        checked.extend(self.faults.iter().map(|&fault| check::with(fault)));
+        for &fault in &self.faults {
+            checked.push(check::with(fault)?);
+        }
         let ways = checked.iter().flat_map(|one| {
             let steps = one.broken.iter().flat_map(|(_, steps)| steps);
             steps.enumerate().map(|(at, what)| WayRow {
@@ -107,7 +109,7 @@ impl Coherence {
                 what: what.clone(),
             })
         });
-        CoherencePlan {
+        Some(CoherencePlan {
             on,
             core: parts.core,
             link: parts.link,
@@ -115,7 +117,7 @@ impl Coherence {
             ways: ways.collect(),
             checks: checked.iter().map(CheckRow::of).collect(),
             transactions: transactions(&parts),
-        }
+        })
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::OnceLock;
 
 use weir_lab::reproduce::rule::{Figure, Rule};
+use weir_model::stop;
 
 use super::untouched::{Evaluated, Prepared, Untouched, UntouchedRow};
 use crate::PlanError;
@@ -53,8 +54,13 @@ fn judged() -> Result<Vec<UntouchedRow>, PlanError> {
     };
     let prepared = Prepared::of(&trace);
     let predicted: Vec<_> = (0..prepared.days())
+        .take_while(|_| !stop::requested())
         .filter_map(|day| untouched.day(&prepared, day))
         .collect();
+    // A row is of all days.
+    if stop::requested() {
+        return Err(PlanError::Stopped);
+    }
     let plan = untouched.conclude(&[Evaluated {
         name: "generated",
         trace: &trace,

@@ -13,7 +13,7 @@ use crate::failure::Result;
 use crate::session;
 
 pub use self::csv::{of_rows as to_csv, point_rows};
-pub use prose::{WIDTH, alike, quoted, width, wrap};
+pub use prose::{Spread, WIDTH, alike, quoted, width, wrap};
 pub use table::{Column, Table};
 pub use weir_model::number::{count, figure, interval, percent, seconds, slower};
 

@@ -100,24 +100,96 @@ fn words(text: &str) -> Vec<Cow<'_, str>> {
 /// Sentences that differ in their numbers alone, such as one warning of many figures: of each kind the one with the
 /// largest percentage, with how many more there are.
 pub fn alike<'a>(sentences: impl IntoIterator<Item = &'a str>) -> Vec<String> {
-    let mut kinds: Vec<(String, &str, usize)> = Vec::new();
-    for sentence in sentences {
-        let shape = sentence.replace(|c: char| c.is_ascii_digit() || c == '.', "");
-        match kinds.iter_mut().find(|(known, ..)| *known == shape) {
-            Some((_, worst, more)) => {
-                *more += 1;
-                if percentage(sentence) > percentage(worst) {
-                    *worst = sentence;
-                }
-            }
-            None => kinds.push((shape, sentence, 0)),
-        }
-    }
-    let sentences = kinds.into_iter().map(|(_, worst, more)| match more {
-        0 => worst.to_owned(),
-        more => format!("{worst} (and {more} more like it)"),
+    let kinds = Spread::gather(sentences.into_iter().map(|sentence| (sentence, sentence)));
+    let sentences = kinds.iter().filter_map(|kind| {
+        // Of equals the first.
+        let worst =
+            (kind.of.iter().rev()).max_by(|a, b| f64::total_cmp(&percentage(a), &percentage(b)))?;
+        Some(match kind.of.len() {
+            1 => (*worst).to_owned(),
+            all => format!("{worst} (and {} more like it)", all - 1),
+        })
     });
     sentences.collect()
+}
+
+/// Sentences of one shape, with what each was said of: `timer 29.0–51.5 ns, subtracted`.
+pub struct Spread<T> {
+    /// What is between the numbers; one more than there are numbers.
+    between: Vec<String>,
+    /// The different numbers of each place, in the order in which they came.
+    numbers: Vec<Vec<String>>,
+    /// Of what they were said.
+    pub of: Vec<T>,
+}
+
+impl<T> Spread<T> {
+    /// Puts sentences that differ in their numbers alone together.
+    pub fn gather<'a>(sentences: impl IntoIterator<Item = (&'a str, T)>) -> Vec<Self> {
+        let mut kinds: Vec<Self> = Vec::new();
+        for (sentence, of) in sentences {
+            let (between, numbers) = apart(sentence);
+            let known = kinds.iter().position(|kind| kind.between == between);
+            let Some(kind) = known.and_then(|known| kinds.get_mut(known)) else {
+                let numbers = numbers.into_iter().map(|number| vec![number]).collect();
+                let of = vec![of];
+                kinds.push(Self {
+                    between,
+                    numbers,
+                    of,
+                });
+                continue;
+            };
+            for (seen, number) in kind.numbers.iter_mut().zip(numbers) {
+                if !seen.contains(&number) {
+                    seen.push(number);
+                }
+            }
+            kind.of.push(of);
+        }
+        kinds
+    }
+
+    /// The sentence: up to three different numbers of a place are listed, of more the least and the largest.
+    pub fn sentence(&self) -> String {
+        let number = |seen: &Vec<String>| {
+            let mut seen = seen.clone();
+            let value = |number: &String| number.parse().unwrap_or(0.0);
+            seen.sort_by(|a, b| f64::total_cmp(&value(a), &value(b)));
+            match &seen[..] {
+                [least, _, _, .., most] => format!("{least}–{most}"),
+                few => few.join(", "),
+            }
+        };
+        let mut all = self.between.first().cloned().unwrap_or_default();
+        for (seen, after) in self.numbers.iter().zip(self.between.iter().skip(1)) {
+            all += &number(seen);
+            all += after;
+        }
+        all
+    }
+}
+
+/// The numbers of a sentence, and what is before, between and behind them.
+fn apart(sentence: &str) -> (Vec<String>, Vec<String>) {
+    let (mut between, mut numbers) = (vec![String::new()], Vec::new());
+    let mut left = sentence;
+    while let Some(at) = left.find(|c: char| c.is_ascii_digit()) {
+        let (before, rest) = left.split_at(at);
+        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.');
+        let (number, rest) = rest.split_at(end.unwrap_or(rest.len()));
+        let digits = number.trim_end_matches('.');
+        if let Some(last) = between.last_mut() {
+            *last += before;
+        }
+        numbers.push(digits.to_owned());
+        between.push(number[digits.len()..].to_owned());
+        left = rest;
+    }
+    if let Some(last) = between.last_mut() {
+        *last += left;
+    }
+    (between, numbers)
 }
 
 /// The largest percentage in a sentence, whatever its sign; zero if there is none.
@@ -184,12 +256,44 @@ mod tests {
         assert!(alike([]).is_empty());
     }
 
+    #[test]
+    fn sentences_that_differ_in_numbers_alone_have_all_of_them() {
+        let timer = [
+            "timer 30 ns of 2.",
+            "timer 9.5 ns of 2.",
+            "on CPU 1",
+            "timer 120 ns of 2.",
+        ];
+        let with = |more: &[&'static str]| {
+            let all = timer.iter().chain(more).copied();
+            let gathered = Spread::gather(all.zip(0..));
+            gathered
+                .iter()
+                .map(|kind| (kind.sentence(), kind.of.len()))
+                .collect::<Vec<_>>()
+        };
+        let on = ("on CPU 1".to_owned(), 1);
+        let listed = ("timer 9.5, 30, 120 ns of 2.".to_owned(), 3);
+        assert_eq!(with(&[]), [listed, on.clone()]);
+        let range = ("timer 9.5–120 ns of 2.".to_owned(), 5);
+        assert_eq!(
+            with(&["timer 31 ns of 2.", "timer 30 ns of 2."]),
+            [range, on]
+        );
+    }
+
     proptest! {
         #[test]
         fn no_line_is_wider_than_the_terminal(text in ".{0,400}") {
             for line in wrap(&text, "- ", "  ").lines() {
                 prop_assert!(line.width() <= width(), "{line:?}");
             }
+        }
+
+        #[test]
+        fn a_sentence_alone_is_as_it_was(text in ".{0,40}[0-9.]{0,9}.{0,9}") {
+            let gathered = Spread::gather([(text.as_str(), ())]);
+            prop_assert_eq!(gathered[0].sentence(), text);
         }
 
         #[test]

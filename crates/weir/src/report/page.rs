@@ -12,7 +12,7 @@ use weir_model::frame::Frame;
 use super::chapters::{Chapter, chapters};
 use super::figures::words::several;
 use super::{Cited as _, Insight, Section, head, insight};
-use crate::output::distinct;
+use crate::output::{Spread, distinct};
 use crate::render::text;
 
 const STYLE: &str = include_str!("page.css");
@@ -215,8 +215,8 @@ fn conditions(sections: &[Section]) -> Markup {
                     section {
                         h3 { (section.machine()) }
                         ul {
-                            @for (condition, points) in counted_conditions(&section.document.points) {
-                                li { (condition) " " span class="small" { "(" (counted(&points)) ")" } }
+                            @for kind in counted_conditions(&section.document.points) {
+                                li { (kind.sentence()) " " span class="small" { "(" (counted(&kind.of)) ")" } }
                             }
                         }
                         @let missing = section.document.header.capabilities.iter().filter(|c| !c.present);
@@ -236,17 +236,16 @@ fn conditions(sections: &[Section]) -> Markup {
 }
 
 /// Conditions with the figures that were taken under each, the commonest first.
-fn counted_conditions(points: &[Point]) -> Vec<(&str, Vec<&Point>)> {
-    let mut counted: Vec<(&str, Vec<&Point>)> = Vec::new();
-    for point in points {
-        for condition in &point.conditions {
-            match counted.iter_mut().find(|(seen, _)| seen == condition) {
-                Some((_, under)) => under.push(point),
-                None => counted.push((condition, vec![point])),
-            }
-        }
+fn counted_conditions(points: &[Point]) -> Vec<Spread<&Point>> {
+    let said = points.iter().flat_map(|point| {
+        let conditions = point.conditions.iter();
+        conditions.map(move |condition| (condition.as_str(), point))
+    });
+    let mut counted = Spread::gather(said);
+    for kind in &mut counted {
+        kind.of.dedup_by(|a, b| std::ptr::eq(*a, *b));
     }
-    counted.sort_by_key(|(_, under)| std::cmp::Reverse(under.len()));
+    counted.sort_by_key(|kind| std::cmp::Reverse(kind.of.len()));
     counted
 }
 

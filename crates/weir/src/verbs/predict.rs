@@ -196,7 +196,13 @@ fn of_files(args: &Args, context: &Context) -> Result<()> {
         }
         None => {
             let chosen = machine::choose(on)?;
-            (model_for(args, context, &chosen)?, Some(chosen))
+            let model = model_for(args, context, &chosen).map_err(|failure| match failure {
+                Failure::Request(error) if machine::is_host(on) => Failure::Request(anyhow::anyhow!(
+                    "{error}; --model names a model of another machine's tiers, and --on a machine"
+                )),
+                other => other,
+            })?;
+            (model, Some(chosen))
         }
     };
     let predictions = match &args.evaluate {

@@ -55,11 +55,9 @@ pub(super) struct KernelsArgs {
 pub(super) fn coherence(args: &CoherenceArgs, context: &Context) -> Result<()> {
     let platform = machine::compose(&args.on)?;
     let (parts, _) = parts(&args.on, &platform)?;
-    keeping::found(
-        context,
-        PLAN_COHERENCE,
-        args.study.run(args.on.clone(), parts),
-    )
+    let found = args.study.run(args.on.clone(), parts);
+    let found = found.ok_or_else(|| Failure::Partial("stopped; nothing is kept".into()))?;
+    keeping::found(context, PLAN_COHERENCE, found)
 }
 
 pub(super) fn kernels(args: &KernelsArgs, context: &Context) -> Result<()> {
