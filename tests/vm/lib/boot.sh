@@ -18,7 +18,7 @@ boot() { # NAME...
         -nodefaults -display none -monitor none -no-reboot \
         -chardev "file,id=console,path=$logs/$name.log" -serial chardev:console \
         -chardev "file,id=results,path=$logs/$name.json" -serial chardev:results \
-        -kernel "$root"/boot/vmlinuz-* -initrd "$scratch/$name.image" -append "${append[*]}" \
+        -kernel "$scratch/kernel" -initrd "$scratch/$name.image" -append "${append[*]}" \
         </dev/null >"$logs/$name.qemu" 2>&1
 }
 
