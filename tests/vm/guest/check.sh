@@ -20,8 +20,42 @@ hand_out() { # FILE
 # The machine that a scenario wants is for the host to read.
 machine() { :; }
 
-# So is that the guest is as it was afterwards.
-tidy() { :; }
+# The guest is to be afterwards as it was: the host shares its boot between such scenarios, and `leave` looks.
+tidy() {
+    before_all=$(state_of_all)
+}
+
+# What a scenario may change and must put back itself.
+state_of_all() {
+    cat /sys/kernel/mm/mempolicy/weighted_interleave/node* /sys/kernel/mm/numa/demotion_enabled \
+        /proc/sys/kernel/numa_balancing* /sys/kernel/mm/transparent_hugepage/enabled \
+        /sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds /sys/devices/system/node/has_memory 2> /dev/null
+    sort /proc/mounts
+}
+
+# The end of every scenario. Of one that is tidy, processes and control groups are removed, and files by the first process.
+leave() {
+    if [ "${before_all:-}" ]; then
+        kill -KILL -1
+        wait
+        groups=/sys/fs/cgroup tries=0
+        until rmdir $(find $groups -mindepth 1 -depth -type d) 2> /dev/null || [ $tries -gt 40 ]; do
+            [ "$(find $groups -mindepth 1 -type d)" ] || break
+            pause 0.05
+            tries=$((tries + 1))
+        done
+        for controller in $(cat $groups/cgroup.subtree_control); do echo "-$controller" > $groups/cgroup.subtree_control; done
+        check "the guest is as it was" "$(state_of_all)$(cat $groups/cgroup.subtree_control)" is "$before_all"
+    fi
+    report '{"end":true}'
+}
+
+# Waits without a process of its own, which costs more than most of what is waited for.
+pause() { # SECONDS
+    read -r -t "$1" _ <&8
+}
+[ -p /dev/never ] || mkfifo /dev/never
+exec 8<> /dev/never
 
 # So is a program of the host that it wants in the guest.
 needs() { :; }
@@ -33,8 +67,7 @@ run() { # COMMAND...
     code=0
     "$@" > /tmp/out 2> /tmp/said || code=$?
     out=$(cat /tmp/out) said=$(cat /tmp/said)
-    head -c 3000 /tmp/out
-    head -c 2000 /tmp/said
+    printf '%s\n' "${out:0:3000}" "${said:0:2000}"
     echo "(exit code $code)"
 }
 
@@ -48,6 +81,14 @@ json() { # FILTER
     jq -r "$1" /tmp/out
 }
 
+# Whether a figure is above another one; what is no figure is 0, and what is empty is above nothing.
+above() { # FIGURE FIGURE
+    case ${1:-x}$2 in
+    *[!0-9]*) awk -v a="$1" -v b="$2" 'BEGIN { exit !(a != "" && a + 0 > b + 0) }' ;;
+    *) [ "$1" -gt "$2" ] ;;
+    esac
+}
+
 # Says whether what was seen is what was wanted.
 check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
     passed=false
@@ -55,9 +96,9 @@ check() { # WHAT SEEN is|has|lacks|above|below|between WANTED [WANTED]
     is) [ "$2" = "$4" ] && passed=true ;;
     has) case $2 in *"$4"*) passed=true ;; esac ;;
     lacks) case $2 in *"$4"*) ;; *) passed=true ;; esac ;;
-    above) awk -v a="$2" -v b="$4" 'BEGIN { exit !(a != "" && a + 0 > b + 0) }' && passed=true ;;
+    above) above "$2" "$4" && passed=true ;;
     between) awk -v a="$2" -v b="$4" -v c="$5" 'BEGIN { exit !(a != "" && a + 0 >= b + 0 && a + 0 <= c + 0) }' && passed=true ;;
-    below) awk -v a="$2" -v b="$4" 'BEGIN { exit !(a != "" && a + 0 < b + 0) }' && passed=true ;;
+    below) [ "$2" ] && above "$4" "$2" && passed=true ;;
     esac
     read -r up _ < /proc/uptime
     $passed && echo "ok      $1 ($up s)" || echo "FAILED  $1: saw '$2', wanted: $3 '$4${5:+ $5}' ($up s)"
@@ -82,8 +123,8 @@ hold() { # COMMAND...
     "$@" > /tmp/out 2> /tmp/said &
     pid=$!
     tries=0
-    until grep -q ' holds .* s$' /tmp/said 2> /dev/null || [ $tries -gt 400 ] || ! [ -d /proc/$pid ]; do
-        usleep 50000
+    until grep -q ' holds .* s$' /tmp/said 2> /dev/null || [ $tries -gt 200 ] || ! [ -d /proc/$pid ]; do
+        pause 0.1
         tries=$((tries + 1))
     done
     # The process may stand behind a shell that started it.
@@ -100,6 +141,34 @@ release() {
     echo "$out"
     echo "$said"
     echo "(exit code $code)"
+}
+
+# --- tenants ---
+
+# A group has memory on a tier, and a process that runs in every window: a tenth of the time, since others need the rest.
+# The way to the group is from $groups.
+work() { # GROUP TIER [SIZE]
+    sh -c '. /vm/check.sh
+        echo $$ > "$1/cgroup.procs"
+        weir place --tier "$2" --size "$3" --hold 900 &
+        while pause 0.02 || :; do for _ in 0 1 2 3 4 5 6 7 8 9 0 1 2 3 4 5 6 7 8 9; do :; done; done' \
+        sh "$groups/$1" "$2" "${3:-4M}" > /dev/null 2>&1 &
+}
+
+# Waits until a process of a group has so many pages on the CXL node: a tenant without any is not limited.
+until_placed() { # GROUP PAGES
+    pages=0 on=$(cxl_node)
+    until [ "$pages" -gt "$2" ]; do
+        pause 0.5
+        pages=$(cat $(sed 's,.*,/proc/&/numa_maps,' "$groups/$1/cgroup.procs") | grep -o "N$on=[0-9]*" | cut -d = -f 2 | sort -n | tail -n 1)
+    done 2> /dev/null
+}
+
+# Every setting of every control group.
+settings_of_groups() {
+    find $groups | sort
+    find $groups -type f -perm -u+w ! -name '*.pressure' ! -name '*.peak' ! -name cgroup.kill \
+        ! -name memory.reclaim ! -name cgroup.procs ! -name cgroup.threads | sort | xargs grep -H '' 2>&1
 }
 
 # --- the kernel's own view ---
@@ -251,7 +320,7 @@ offline() { # NODE
         # Pages that are in use at the moment make the kernel give up; it is asked again.
         tries=0
         until echo offline > "$block/state" 2>/dev/null || [ $tries -gt 20 ]; do
-            usleep 100000
+            pause 0.1
             tries=$((tries + 1))
         done
     done

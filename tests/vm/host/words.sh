@@ -61,8 +61,8 @@ emulator_of() { # GUEST
         -nodefaults -display none -monitor none -no-reboot
         -chardev "file,id=console,path=$work/$1.log" -serial chardev:console
         -chardev "pipe,id=agent,path=$work/$1" -serial chardev:agent
-        -kernel "$root"/boot/vmlinuz-* -initrd "$work/image"
-        -append "console=ttyS0 quiet panic=-1 no_timer_check nokaslr cryptomgr.notests memhp_default_state=online_movable vm.online=online_movable ${guest_words:-vm.modules=no vm.regions=no}")
+        -kernel "$scratch/kernel" -initrd "$work/image"
+        -append "console=ttyS0 quiet panic=-1 no_timer_check nokaslr cryptomgr.notests initcall_blacklist=jent_mod_init,crypto_kdf108_init memhp_default_state=online_movable vm.online=online_movable ${guest_words:-vm.modules=no vm.regions=no}")
 }
 
 # Starts a guest by a command that ends in QEMU. `awaited` waits until it can be asked.

@@ -1,9 +1,9 @@
 # One guest, from switching it on to its last line.
 
 # Boots the guest of scenarios that share one. The first one's name has its console in NAME.log and its results in
-# NAME.json, a document a line. Each further scenario has a minute more.
+# NAME.json, a document a line. Each further scenario has two minutes more.
 boot() { # NAME...
-    local name=$1 machine disk_file=$scratch/$1.disk within=$((limit + 60 * ($# - 1)))
+    local name=$1 machine disk_file=$scratch/$1.disk within=$((limit + 120 * ($# - 1)))
     if runs_on_host "$name"; then
         : >"$logs/$name.qemu"
         export root scratch logs here weir
@@ -18,7 +18,7 @@ boot() { # NAME...
         -nodefaults -display none -monitor none -no-reboot \
         -chardev "file,id=console,path=$logs/$name.log" -serial chardev:console \
         -chardev "file,id=results,path=$logs/$name.json" -serial chardev:results \
-        -kernel "$root"/boot/vmlinuz-* -initrd "$scratch/$name.image" -append "${append[*]}" \
+        -kernel "$scratch/kernel" -initrd "$scratch/$name.image" -append "${append[*]}" \
         </dev/null >"$logs/$name.qemu" 2>&1
 }
 

@@ -31,7 +31,8 @@ tell() { # NAME
 
 # Boots every scenario in $wanted, $jobs at a time; those which leave their machine as it was share a boot. One that
 # failed is booted once more, alone: QEMU without KVM is so slow on a busy host that time decides some checks. So is one,
-# twice more, whose QEMU crashed, since that says nothing of Weir. The table says which scenarios needed it. With
+# twice more, whose QEMU crashed, since that says nothing of Weir; those that shared its guest and had not begun share the
+# next one. The table says which scenarios needed it. With
 # "--put-off" the names of those that failed go to a file instead.
 run_all() {
     local waiting=() failed=() name machine
@@ -47,7 +48,7 @@ run_all() {
     for machine in "${!shared[@]}"; do waiting=("${shared[$machine]# }" "${waiting[@]}"); done
     boot_waiting
     if [[ $put_off ]]; then
-        printf '%s\n' "${failed[@]}" | sed '/^$/d' >"$put_off"
+        printf '%s\n' "${failed[@]}" | tr ' ' '\n' | sed '/^$/d' >"$put_off"
         return
     fi
     jobs=1
@@ -94,17 +95,22 @@ crashed() { # EXIT-CODE
 
 # Takes the results of scenarios that shared a guest apart, and notes what became of each.
 conclude_all() { # NAME EXIT-CODE
-    local first=$1 each fails=no
+    local first=$1 each fails=no begun='' rest=()
     for each in ${sharing[$first]}; do
         fetched jq -cn --arg first "$first" --arg each "$each" '
             foreach inputs as $said ($first; $said.begin // .; select(. == $each and ($said.begin | not)) | $said)' \
             <"$logs/$first.json" >"$logs/$each.own"
+        [[ ! -s $logs/$each.own ]] || begun+=" $each "
     done
     [[ $keep == yes ]] || rm -f "$logs/$first.json"
     for each in ${sharing[$first]}; do
         took[$each]=${took[$first]}
         mv "$logs/$each.own" "$logs/$each.json"
         conclude "$each" "$2" "$first" && continue
+        if [[ $begun && $begun != *" $each "* ]]; then
+            rest+=("$each")
+            continue
+        fi
         if crashed "$2" && ((${crashes[$each]:-0} < 2)); then
             crashes[$each]=$((${crashes[$each]:-0} + 1))
         elif [[ ${again[$each]:-} ]]; then
@@ -116,6 +122,11 @@ conclude_all() { # NAME EXIT-CODE
         unset "reported[$each]"
         again[$each]=yes failed+=("$each")
     done
+    # Their guest ended before they began, which says nothing of them: they share another boot.
+    if ((${#rest[@]})); then
+        say "${rest[*]}: had not begun, and share another boot"
+        failed+=("${rest[*]}")
+    fi
     [[ $keep == yes || $fails == yes ]] || rm -f "$logs/$first.log"
     rm -f "$logs/$first.qemu" "$scratch/$first.image" "$scratch/$first.disk"
 }
