@@ -12,7 +12,10 @@ const LOOK: i32 = 100;
 
 /// Something that is read. After a request to stop ([`weir_model::stop`]) a read that would wait is an error.
 #[derive(Debug)]
-pub struct Input(File);
+pub struct Input {
+    file: File,
+    gives_up: bool,
+}
 
 impl Input {
     /// Opens a file, or standard input for `-`.
@@ -22,25 +25,41 @@ impl Input {
     pub fn open(path: &Path) -> io::Result<Self> {
         if path.as_os_str() == "-" {
             let input = io::stdin().as_fd().try_clone_to_owned()?;
-            return Ok(Self(input.into()));
+            return Ok(Self::of(input.into()));
         }
         // Otherwise a named pipe is opened when it has a writer, and not before.
         let file = File::options()
             .read(true)
             .custom_flags(libc::O_NONBLOCK)
             .open(path)?;
-        Ok(Self(file))
+        Ok(Self::of(file))
+    }
+
+    fn of(file: File) -> Self {
+        Self {
+            file,
+            gives_up: false,
+        }
+    }
+
+    /// The same for long files: after the request nothing is read, whether it would wait or not.
+    #[must_use]
+    pub fn giving_up(self) -> Self {
+        Self {
+            gives_up: true,
+            ..self
+        }
     }
 
     /// What is read.
     pub fn file(&self) -> &File {
-        &self.0
+        &self.file
     }
 
     /// Waits until there is something to read, or the end.
     fn wait(&self) -> io::Result<()> {
         let mut wait = libc::pollfd {
-            fd: self.0.as_raw_fd(),
+            fd: self.file.as_raw_fd(),
             events: libc::POLLIN,
             revents: 0,
         };
@@ -54,9 +73,14 @@ impl Input {
                 },
                 _ => {}
             }
-            if weir_model::stop::requested() {
-                return Err(io::Error::other("a stop was requested"));
-            }
+            Self::go_on()?;
+        }
+    }
+
+    fn go_on() -> io::Result<()> {
+        match weir_model::stop::requested() {
+            true => Err(io::Error::other("a stop was requested")),
+            false => Ok(()),
         }
     }
 }
@@ -64,8 +88,11 @@ impl Input {
 impl Read for Input {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
+            if self.gives_up {
+                Self::go_on()?;
+            }
             self.wait()?;
-            match self.0.read(buffer) {
+            match self.file.read(buffer) {
                 // Another reader of the pipe was faster.
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 read => return read,

@@ -36,6 +36,7 @@ fn work_that_asks_no_machine_is_given_up_too() {
         "reproduce --only PON-086 --format json",
         "plan packing --clusters 5000 --format json",
         "plan coherence --walks 100000 --format json",
+        "plan trace --days 3650 --machines 2500 -o vms.csv",
     ] {
         let child = place.start(arguments);
         // Each is at its work by then, of which it has more than a minute's.

@@ -24,11 +24,14 @@ use super::{GIB, Machine, Trace, Vm};
 use crate::PlanError;
 use crate::error::within;
 use weir_model::random::Random;
+use weir_model::stop;
 
 /// Seconds of a day.
 pub const DAY: f64 = 86_400.0;
 /// Seconds of an hour.
 const HOUR: f64 = 3600.0;
+/// VMs of the longest trace: 3 GB of memory.
+const MOST_VMS: f64 = 1e8;
 /// Share of VMs that stay within 5 % with all memory in the pool, at 182 % of the latency (PON-012).
 pub const INSENSITIVE: f64 = 0.43;
 /// The machine of generated traces.
@@ -179,7 +182,7 @@ impl Generate {
     /// The trace.
     ///
     /// # Errors
-    /// A parameter is outside its bounds.
+    /// A parameter is outside its bounds, there are too many VMs, or a stop was requested.
     pub fn run(&self) -> Result<Trace, PlanError> {
         within(
             "--days",
@@ -211,6 +214,14 @@ impl Generate {
         let together = mean(TOGETHER.map(|(vms, weight)| (f64::from(vms), weight)));
         // Little's law: the VMs that are there are rate times lifetime.
         let rate = level * cores / (size * mean_life() * together);
+        let vms = rate * together * self.days * DAY;
+        if vms > MOST_VMS {
+            return Err(PlanError::OutOfBounds {
+                what: "the trace",
+                found: format!("of some {:.0} million VMs", vms / 1e6),
+                wanted: "of at most 100 million; take fewer --days or --machines".into(),
+            });
+        }
         let mut trace = Trace::default();
         let mut customers = Customers::default();
         let mut now = -BEFORE * DAY;
@@ -220,6 +231,9 @@ impl Generate {
             now += random.exponential(1.0 / (rate * daily));
             if now >= self.days * DAY {
                 break;
+            }
+            if stop::requested() {
+                return Err(PlanError::Stopped);
             }
             if !shifted && now >= self.shift_day * DAY {
                 shifted = true;
@@ -354,6 +368,17 @@ mod tests {
             ..Generate::default()
         };
         generate.run().unwrap()
+    }
+
+    #[test]
+    fn a_trace_that_no_memory_holds_is_refused() {
+        let endless = Generate {
+            machines: 1_000_000,
+            days: 3650.0,
+            ..Generate::default()
+        };
+        let message = endless.run().unwrap_err().to_string();
+        assert!(message.contains("at most 100 million"), "{message}");
     }
 
     #[test]

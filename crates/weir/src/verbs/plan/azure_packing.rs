@@ -9,6 +9,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
+use weir_model::stop;
 use weir_plan::trace::problems::{Problem, Problems};
 use weir_plan::trace::{Machine, STAYS, Trace, UNKNOWN, Vm};
 
@@ -54,6 +55,7 @@ pub(super) fn read(
         let mut rows = rows.query(rusqlite::params![kind, low])?;
         let mut found = Found::default();
         while let Some(row) = rows.next()? {
+            anyhow::ensure!(!stop::requested(), "a stop was requested");
             let line = u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default();
             let times: (Option<f64>, Option<f64>) = (number(row, 3), number(row, 4));
             let size = (number(row, 5), number(row, 6));
@@ -68,7 +70,7 @@ pub(super) fn read(
     };
     load()
         .with_context(|| format!("{name} is no Azure packing trace that can be read"))
-        .map_err(Failure::Request)
+        .map_err(Failure::reading)
 }
 
 fn number(row: &rusqlite::Row<'_>, column: usize) -> Option<f64> {

@@ -28,11 +28,11 @@ use weir_plan::cost::Cost;
 use weir_plan::latency::Latency;
 use weir_plan::packing::{Packing, PackingBound};
 
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::found;
-use crate::output::{count, print};
+use crate::output::{count, print_text};
 use crate::store::RunId;
 use crate::studies::{PLAN_COST, PLAN_LATENCY, PLAN_PACKING};
 
@@ -230,14 +230,19 @@ fn write(args: &TraceArgs, context: &Context) -> Result<()> {
         .write(&mut text)
         .map_err(|error| Failure::Work(error.into()))?;
     files::write(&args.out, text)?;
-    let mut words = format!(
-        "{}: {} over {:.1} days\n",
+    let mut words = vec![format!(
+        "{}: {} over {:.1} days",
         args.out.display(),
         count(traced.trace.len() as u64, "VM"),
         f64::from(traced.trace.last_arrival()) / 86_400.0
-    );
-    for line in traces::words(&traced) {
-        words.push_str(&format!("{line}\n"));
+    )];
+    words.extend(traces::words(&traced));
+    match context.global.format {
+        Format::Table => print_text(&format!("{}\n", words.join("\n"))),
+        // No data but the file.
+        Format::Json | Format::Csv => {
+            words.iter().for_each(|line| context.note(line));
+            Ok(())
+        }
     }
-    print(&words)
 }
