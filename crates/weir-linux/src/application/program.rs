@@ -23,6 +23,8 @@ use weir_loops::programs::report::{Given, Step};
 const LOOK: Duration = Duration::from_millis(100);
 /// The longest time that a program has to end what it started.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// That of a program of ours: whatever it started ends with it.
+const PATIENCE_WITH_OURS: Duration = Duration::from_millis(300);
 
 /// What is run.
 #[derive(Debug, Clone)]
@@ -107,7 +109,10 @@ impl Task {
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .current_dir("/");
-        let mut child = Ending(Where::default().start(&mut command, named, needs.install)?);
+        let mut child = Ending(
+            Where::default().start(&mut command, named, needs.install)?,
+            PATIENCE,
+        );
         let mut said = String::new();
         if let Some(out) = child.0.stdout.take() {
             BufReader::new(out)
@@ -133,14 +138,18 @@ impl Task {
     ) -> Result<Ran, Trouble> {
         let folder = Folder::make()?;
         let (mut command, named) = self.command(&folder);
-        let install = entry(self.program.application).install;
+        let entry = entry(self.program.application);
         command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
         // Python takes modules from where it runs.
         command.current_dir("/");
-        let mut child = Ending(place.start(&mut command, named, install)?);
+        let patience = match entry.how {
+            How::Kernel(_) => PATIENCE_WITH_OURS,
+            How::Server(_) | How::Script(_) => PATIENCE,
+        };
+        let mut child = Ending(place.start(&mut command, named, entry.install)?, patience);
         let (lines, comes) = channel();
         let (out, err) = (child.0.stdout.take(), child.0.stderr.take());
         thread::spawn(move || {
@@ -236,8 +245,8 @@ pub fn ready(program: &RealProgram) -> Result<(), Trouble> {
     }
 }
 
-/// A process that ends with this value, after what it started.
-struct Ending(Child);
+/// A process that ends with this value, after what it started; the time that it has for that.
+struct Ending(Child, Duration);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -247,7 +256,7 @@ impl Drop for Ending {
             unsafe { libc::kill(process, libc::SIGTERM) };
         }
         let began = Instant::now();
-        while began.elapsed() < PATIENCE && matches!(self.0.try_wait(), Ok(None)) {
+        while began.elapsed() < self.1 && matches!(self.0.try_wait(), Ok(None)) {
             thread::sleep(Duration::from_millis(2));
         }
         // Both fail only for a process that has gone, which is the goal.
