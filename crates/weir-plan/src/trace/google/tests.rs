@@ -187,6 +187,8 @@ proptest! {
     fn an_export_of_a_generated_trace_reads_back(seed in any::<u64>(), machines in 1..6u32, json in any::<bool>()) {
         let generate = Generate { seed, machines, days: 2.0, shift_day: 1.0, insensitive: 0.4 };
         let generated = generate.run().unwrap();
+        // One machine may have no VM in two days, and a trace without any is refused.
+        prop_assume!(!generated.is_empty());
         let mut written = Trace::default();
         for vm in generated.vms() {
             written.push(Vm { touched_pct: UNKNOWN, insensitive: None, ..vm });
