@@ -6,8 +6,7 @@ begin_machine() {
     board=q35,cxl=on parts=() links=()
     # On a busy host the emulator may be too slow for the kernel's check of the timer at boot, which then panics.
     # Neither random addresses nor tests of its ciphers are of use here.
-    append=(console=ttyS0 quiet panic=-1 no_timer_check nokaslr cryptomgr.notests
-        initcall_blacklist=jent_mod_init,crypto_kdf108_init vm.online=online_movable)
+    append=(console=ttyS0 quiet panic=-1 no_timer_check nokaslr cryptomgr.notests vm.online=online_movable)
 }
 
 # --- the firmware, which comes before all else ---

@@ -30,7 +30,7 @@ use weir_model::stop;
 pub const DAY: f64 = 86_400.0;
 /// Seconds of an hour.
 const HOUR: f64 = 3600.0;
-/// VMs of the longest trace: 3 GB of memory.
+/// VMs of the longest trace, all of which are in memory.
 const MOST_VMS: f64 = 1e8;
 /// Share of VMs that stay within 5 % with all memory in the pool, at 182 % of the latency (PON-012).
 pub const INSENSITIVE: f64 = 0.43;

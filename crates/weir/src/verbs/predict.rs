@@ -198,7 +198,7 @@ fn of_files(args: &Args, context: &Context) -> Result<()> {
             let chosen = machine::choose(on)?;
             let model = model_for(args, context, &chosen).map_err(|failure| match failure {
                 Failure::Request(error) if machine::is_host(on) => Failure::Request(anyhow::anyhow!(
-                    "{error}; --model names a model of another machine's tiers, and --on a machine"
+                    "{error:#}; --model names a model of another machine's tiers, and --on a machine"
                 )),
                 other => other,
             })?;

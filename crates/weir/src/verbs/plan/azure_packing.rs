@@ -69,7 +69,10 @@ pub(super) fn read(
         Ok((found.trace, found.problems))
     };
     load()
-        .with_context(|| format!("{name} is no Azure packing trace that can be read"))
+        .with_context(|| match stop::requested() {
+            true => format!("{name} was not read to its end"),
+            false => format!("{name} is no Azure packing trace that can be read"),
+        })
         .map_err(Failure::reading)
 }
 
