@@ -150,6 +150,11 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
     ] {
         assert!(done.err().contains(words), "{}", done.err());
     }
+    let done = place
+        .run("plan trace --trace t.csv -o left.csv --format json -q")
+        .expect(0);
+    let warned = done.err();
+    assert!(warned.contains("first line 4"), "{warned}");
     place.file(
         "mib.csv",
         "arrival_s,departure_s,cores,memory_gib\n0,900,2,8192\n",

@@ -33,6 +33,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::found;
 use crate::output::{count, print_text};
+use crate::session::say;
 use crate::store::RunId;
 use crate::studies::{PLAN_COST, PLAN_LATENCY, PLAN_PACKING};
 
@@ -230,18 +231,20 @@ fn write(args: &TraceArgs, context: &Context) -> Result<()> {
         .write(&mut text)
         .map_err(|error| Failure::Work(error.into()))?;
     files::write(&args.out, text)?;
-    let mut words = vec![format!(
+    let what = format!(
         "{}: {} over {:.1} days",
         args.out.display(),
         count(traced.trace.len() as u64, "VM"),
         f64::from(traced.trace.last_arrival()) / 86_400.0
-    )];
-    words.extend(traces::words(&traced));
+    );
+    let left_out = traces::words(&traced);
     match context.global.format {
-        Format::Table => print_text(&format!("{}\n", words.join("\n"))),
+        Format::Table => print_text(&format!("{}\n", [vec![what], left_out].concat().join("\n"))),
         // No data but the file.
         Format::Json | Format::Csv => {
-            words.iter().for_each(|line| context.note(line));
+            context.note(&what);
+            // What is missing from the file is no progress.
+            left_out.iter().for_each(|line| say(&format!("weir: warning: {line}")));
             Ok(())
         }
     }
