@@ -326,7 +326,7 @@ pub fn compose_named(on: &str, by: &str) -> Result<(Library, Platform)> {
             _ => (rest, ""),
         };
         if is_path(part) {
-            let text = read_platform_file(Path::new(part))?;
+            let text = read_platform_file(Path::new(part)).map_err(|failure| failure.of(&by))?;
             let name = add(&mut library, part, &text)?;
             terms.push(format!("{count}{name}{place}{changes}"));
         } else {

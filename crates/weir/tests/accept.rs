@@ -158,7 +158,11 @@ fn mistakes_of_a_file_name_their_line_and_key() {
         ),
         (
             "kind = \"acceptance\"\n[platform]\nname = \"emr9\"\nwithin = 0.1\n",
-            "emr9",
+            "bad.toml:3: no platform or device is called `emr9`",
+        ),
+        (
+            "kind = \"acceptance\"\n[platform]\nname = \"./none.toml\"\nwithin = 0.1\n",
+            "bad.toml:3: cannot read the platform file ./none.toml",
         ),
     ] {
         place.file("bad.toml", text);
