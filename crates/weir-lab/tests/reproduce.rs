@@ -188,7 +188,7 @@ fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
         row("SUP-999", PublishedKind::Result, 1.0, "%"),
         calibration("SUP-001", 16.0, "DIMMs"),
         row("SUP-082", PublishedKind::Claim, 265.0, "workloads"),
-        calibration("SUP-080", 76.0, "%"),
+        calibration("SUP-144", 10.0, "%"),
     ];
     let found = reproduce(&published);
     let listed: Vec<(&str, &str)> = found
@@ -204,7 +204,10 @@ fn figures_without_a_rule_say_what_they_need_and_configurations_are_counted() {
                 "needs tags of the cache where requests alone fill it"
             ),
             ("SUP-999", "no experiment answers it yet"),
-            ("SUP-080", "needs a socket whose uncore clock is lowered"),
+            (
+                "SUP-144",
+                "is a parameter of the model's cores, not a result"
+            ),
         ]
     );
     assert!(

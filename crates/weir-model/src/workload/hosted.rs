@@ -50,7 +50,6 @@ pub const HOSTED: &[Hosted] = &[
     of("memcached-ycsb-e", (Memcached, "e"), (5120, 1000), "Scans (YCSB E), which memcached has not: refused, see redis-ycsb-e"),
     of("memcached-ycsb-f", (Memcached, "f"), (5120, 1000), "memcached, half reads and half reads that write back (YCSB F)"),
     of("postgres-tpcb", (Postgres, "tpcb"), (4096, 100), "PostgreSQL, transactions of the kind of TPC-B by pgbench"),
-    of("postgres-tpcc", (Postgres, "tpcc"), (4096, 300), "PostgreSQL, transactions in the proportions of TPC-C by pgbench"),
     of("redis-ycsb-d", (Redis, "d"), (5340, 624), "Redis, reads of the newest keys and 5 % inserts (YCSB D)"),
     of("redis-ycsb-e", (Redis, "e"), (5340, 624), "Redis, scans of up to 100 records by a sorted set, and 5 % inserts (YCSB E)"),
     of("redis-ycsb-f", (Redis, "f"), (5340, 624), "Redis, half reads and half reads that write back (YCSB F)"),

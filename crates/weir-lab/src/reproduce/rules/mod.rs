@@ -36,10 +36,7 @@ const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of al
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
 const OCCUPANCY: &str = "needs tags of the cache where requests alone fill it";
-const TRANSACTIONS: &str =
-    "needs an engine of transactions whose accesses are counted, and its locks";
 const HYPER_THREADS: &str = "needs two threads on one core: the model has one thread a core";
-const SLOW_UNCORE: &str = "needs a socket whose uncore clock is lowered";
 
 /// Every rule that needs nothing but points, paper by paper.
 pub fn rules() -> Vec<Rule> {
@@ -73,9 +70,6 @@ pub fn unanswered() -> Vec<Rule> {
         ("MIK", 54..=57, CONTROLLER),
         ("MIK", 63..=75, CONTROLLER),
         ("NTF", 18..=18, HYPER_THREADS),
-        ("SPA", 1..=1, TRANSACTIONS),
-        ("SPE", 1..=1, TRANSACTIONS),
-        ("SUP", 80..=81, SLOW_UNCORE),
         ("SUP", 91..=91, THEIR_PROGRAMS),
         ("SUP", 126..=127, SINGLE),
         ("SUP", 135..=136, POPULATION),

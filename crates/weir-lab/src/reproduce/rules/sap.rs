@@ -1,7 +1,7 @@
 //! An in-memory database with its column store, its working memory, or both on far memory (DaMoN 2022 and 2023).
 //!
-//! The database of the papers is not public. `column-olap` stands for it: an engine whose instructions and accesses were
-//! counted, by what of its memory is tables and what is working memory (docs/workloads.md).
+//! The database of the papers is not public. `column-olap` and `postgres-tpcc` stand for its queries and transactions: engines
+//! whose instructions and accesses were counted, by what of their memory is tables and what is working memory (docs/workloads.md).
 
 use std::collections::BTreeMap;
 
@@ -21,6 +21,9 @@ const SWEEP: &str = "another engine and TPC-H stand for the paper's; the mean of
      keeps an eighth of the cores busy";
 const ATTACHED: &str =
     "ours is the first count of streams with nine tenths of the traffic of eight";
+
+const TRANSACTIONS: &str = "another engine stands for the paper's, in which cores are the limit, and neither locks nor the log; \
+     the largest loss of those that the row names";
 
 /// Lines that all threads of a run access together while they are watched: rows come in batches, so that few lines are few
 /// independent draws.
@@ -96,6 +99,38 @@ const REMOTE_23: Server = Server {
 };
 
 impl Server {
+    /// An engine on so many cores, with these objects on far memory.
+    fn engine(self, workload: Workload, threads: u32, far: &[&str]) -> Engine {
+        let tiers = self.far.iter().map(|tier| (TierName::named(*tier), 1));
+        let there = Placement::Interleave(tiers.collect());
+        Engine {
+            placements: (regions(&workload, far).into_iter())
+                .map(|region| (region, there.clone()))
+                .collect(),
+            workload: Workload {
+                threads,
+                ..workload
+            },
+            options: WorkloadOptions {
+                accesses: LINES / u64::from(threads),
+                ..WorkloadOptions::default()
+            },
+        }
+    }
+
+    /// The throughput of transactions that is lost on all cores with these objects on far memory.
+    fn lost_transactions(self, far: &[&str]) -> Figure {
+        let Some(workload) = Workloads::builtin().get("postgres-tpcc").cloned() else {
+            return Figure::new("%", |_| Err("there is no such preset".into()));
+        };
+        let time = |far: &[&str]| {
+            let engine = self.engine(workload.clone(), self.cores, far);
+            Figure::read("ns", self.platform, engine, |run| Ok(run.time.get()))
+        };
+        let left = ratio(&time(&[]), &time(far));
+        Figure::new("%", move |results| Ok(100.0 * (1.0 - left.value(results)?)))
+    }
+
     /// A figure of an engine with these objects on far memory, while this many streams of queries run.
     fn figure(
         self,
@@ -118,22 +153,8 @@ impl Server {
         for region in all.filter(of_a_stream) {
             region.bytes = Bytes(region.bytes.get() * u64::from(streams));
         }
-        let tiers = self.far.iter().map(|tier| (TierName::named(*tier), 1));
-        let there = Placement::Interleave(tiers.collect());
         let threads = (self.cores * streams).div_ceil(8).min(self.cores);
-        let engine = Engine {
-            placements: (regions(&workload, far).into_iter())
-                .map(|region| (region, there.clone()))
-                .collect(),
-            workload: Workload {
-                threads,
-                ..workload
-            },
-            options: WorkloadOptions {
-                accesses: LINES / u64::from(threads),
-                ..WorkloadOptions::default()
-            },
-        };
+        let engine = self.engine(workload, threads, far);
         Figure::read(unit, self.platform, engine, move |run| Ok(read(run)))
     }
 
@@ -209,6 +230,9 @@ pub(super) fn rules() -> Vec<Rule> {
     };
     let norm = |figure: Figure| Figure::new("norm.", move |results| figure.value(results));
     vec![
+        Rule::predicted("SPA-001", CARD_22.lost_transactions(&["tables"])).noting(TRANSACTIONS),
+        Rule::predicted("SPE-001", CARD_23.lost_transactions(&["tables", WORKING]))
+            .noting(TRANSACTIONS),
         Rule::predicted("SPA-003", CARD_22.lost_over_sweep()).noting(SWEEP),
         Rule::predicted("SPA-005", REMOTE_22.lost_over_sweep()).noting(SWEEP),
         olap("SPE-011", CARD_23.traffic(8, &[TABLES], true)),

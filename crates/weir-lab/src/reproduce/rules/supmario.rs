@@ -63,6 +63,8 @@ const ON_EMR: &str = "on emr2s, which the paper leaves open; means of 8 hops, as
      from single hops as if they were independent";
 const ABOVE: &str = "published as above this; ours is p99.99 of means of 8 hops";
 const AT_LEAST: &str = "published as more than this";
+const CONFIGURATIONS: &str = "of the other socket of three servers and the four cards, whose latencies Table 1 has; the paper \
+     makes sockets slower by their uncore clock";
 const TABLE: &str = "follows from latencies of Table 1, which were set";
 
 pub(super) fn rules() -> Vec<Rule> {
@@ -82,6 +84,11 @@ pub(super) fn rules() -> Vec<Rule> {
         let hop = difference(&idle(far, "cxl0"), &idle(near, "cxl0"));
         rules.push(Rule::identity(id(number), hop).noting(TABLE));
     }
+    let sockets = ["skx2s", "emr2s", "skx8s"].map(|platform| (platform, "remote"));
+    let slow = sockets
+        .into_iter()
+        .chain(cards.map(|(near, _)| (near, "cxl0")));
+    let slow: Vec<Figure> = slow.map(|(platform, tier)| idle(platform, tier)).collect();
     let local = idle("emr2s", "dram");
     let ratios = ["emr2s+cxl-a", "emr2s+cxl-b", "emr2s+cxl-d"];
     let ratios = ratios.map(|card| ratio(&idle(card, "cxl0"), &local));
@@ -89,6 +96,8 @@ pub(super) fn rules() -> Vec<Rule> {
     let interleaved = loads("emr2s+2xcxl-d@interleaved", "cxl0");
     rules.extend([
         Rule::predicted("SUP-079", interleaved).noting(AT_LEAST),
+        Rule::identity("SUP-080", least(slow.clone())).noting(CONFIGURATIONS),
+        Rule::identity("SUP-081", greatest(slow)).noting(CONFIGURATIONS),
         Rule::identity("SUP-092", least(ratios.to_vec())).noting(TABLE),
         Rule::identity("SUP-093", greatest(ratios.into())).noting(TABLE),
         Rule::predicted("SUP-094", gap(difference, "emr2s", "dram")).noting(ON_EMR),

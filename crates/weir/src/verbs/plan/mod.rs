@@ -244,7 +244,9 @@ fn write(args: &TraceArgs, context: &Context) -> Result<()> {
         Format::Json | Format::Csv => {
             context.note(&what);
             // What is missing from the file is no progress.
-            left_out.iter().for_each(|line| say(&format!("weir: warning: {line}")));
+            left_out
+                .iter()
+                .for_each(|line| say(&format!("weir: warning: {line}")));
             Ok(())
         }
     }
