@@ -174,7 +174,8 @@ class Run(Document):
     def __repr__(self) -> str:
         line = self.summary
         state = "partial" if line["partial"] else "done"
-        return f"run {line['id']} ({state}): {line['verb']} on {line['machine']}\n\n{self.text}"
+        on = f" on {line['machine']}" if line["machine"] else ""
+        return f"run {line['id']} ({state}): {line['verb']}{on}\n\n{self.text}"
 
     def _repr_html_(self) -> Optional[str]:
         try:
