@@ -105,7 +105,10 @@ class Document:
         return tables[name]
 
     def __repr__(self) -> str:
-        return f"<weir.Document {self.document.get('schema', '')}>" if isinstance(self.document, dict) else self.json
+        if not isinstance(self.document, dict):
+            return self.json
+        lists = "".join(f", {table.name}: {len(table)} rows" for table in self.tables.values())
+        return f"<weir.Document {self.document.get('schema', '')}{lists}>"
 
     def _repr_html_(self) -> Optional[str]:
         return _weir.html(self.json) or None

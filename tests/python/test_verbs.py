@@ -29,7 +29,9 @@ def test_a_plan_without_a_machine_is_that_of_the_command(command):
 
 
 def test_documents_that_are_not_kept_are_those_of_the_command(command):
-    assert weir.platforms().document == command.document("platforms", "list")
+    platforms = weir.platforms()
+    assert platforms.document == command.document("platforms", "list")
+    assert repr(platforms) == f"<weir.Document weir/platforms/1, platforms: {len(platforms['platforms'])} rows>"
     assert weir.workloads().document == command.document("workload", "list")
     assert weir.topo(on=MODEL).document == command.document("topo", "--on", MODEL)
 
