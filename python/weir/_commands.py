@@ -114,6 +114,8 @@ def words(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], k
 def _option(argument: Dict[str, Any], value: Any) -> List[str]:
     name = f"--{argument['long']}" if argument["long"] else f"-{argument['short']}"
     if argument["flag"]:
+        if isinstance(value, str):
+            raise TypeError(f"{argument_name(argument)} is on or off; write {argument_name(argument)}=True or leave it out, not {value!r}")
         return [name] if value else []
     if value is True and argument["optional_value"]:
         return [name]
@@ -141,7 +143,7 @@ def _values(value: Any) -> List[str]:
 def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], keywords: Dict[str, Any]) -> Any:
     """Runs a verb in this process."""
     if "format" in keywords:
-        raise TypeError("format is of the command line; here a document has .json, .table() and .text")
+        raise TypeError("format is of the command line; here a document has .json and .table(), and a run .text too")
     if keywords.get("engine"):
         # What workers run, with the Python that runs Ray.
         os.environ.setdefault("WEIR_WORKER", shlex.join([sys.executable, "-m", "weir"]))

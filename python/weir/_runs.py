@@ -105,7 +105,10 @@ class Document:
         return tables[name]
 
     def __repr__(self) -> str:
-        return f"<weir.Document {self.document.get('schema', '')}>" if isinstance(self.document, dict) else self.json
+        if not isinstance(self.document, dict):
+            return self.json
+        lists = "".join(f", {table.name}: {len(table)} rows" for table in self.tables.values())
+        return f"<weir.Document {self.document.get('schema', '')}{lists}>"
 
     def _repr_html_(self) -> Optional[str]:
         return _weir.html(self.json) or None
@@ -174,7 +177,8 @@ class Run(Document):
     def __repr__(self) -> str:
         line = self.summary
         state = "partial" if line["partial"] else "done"
-        return f"run {line['id']} ({state}): {line['verb']} on {line['machine']}\n\n{self.text}"
+        on = f" on {line['machine']}" if line["machine"] else ""
+        return f"run {line['id']} ({state}): {line['verb']}{on}\n\n{self.text}"
 
     def _repr_html_(self) -> Optional[str]:
         try:

@@ -24,11 +24,14 @@ def test_figures_are_those_of_the_command_for_a_seed(command, seed):
 def test_a_plan_without_a_machine_is_that_of_the_command(command):
     words = ["plan", "pool", "--days", "5", "--machines", "8", "--pools", "8", "--pools", "16"]
     ours = weir.plan.pool(days=5, machines=8, pools=[8, 16])
+    assert repr(ours).startswith(f"run {ours.id} (done): plan pool\n")
     assert without_time(ours.document) == without_time(command.document(*words))
 
 
 def test_documents_that_are_not_kept_are_those_of_the_command(command):
-    assert weir.platforms().document == command.document("platforms", "list")
+    platforms = weir.platforms()
+    assert platforms.document == command.document("platforms", "list")
+    assert repr(platforms) == f"<weir.Document weir/platforms/1, platforms: {len(platforms['platforms'])} rows>"
     assert weir.workloads().document == command.document("workload", "list")
     assert weir.topo(on=MODEL).document == command.document("topo", "--on", MODEL)
 
@@ -119,6 +122,8 @@ def test_words_are_those_that_a_shell_would_give():
     loaded = of("bench", "loaded")
     assert loaded(tier=["a", "b"], quick=True, repeat=None) == ["bench", "loaded", "--tier=a,b", "--quick"]
     assert loaded(quick=False, on="m", seed=3) == ["bench", "loaded", "--on=m", "--seed=3"]
+    with pytest.raises(TypeError, match="quick is on or off; write quick=True"):
+        loaded(quick="no")
     assert loaded(threads=range(1, 3)) == ["bench", "loaded", "--threads=1,2"]
     assert of("reproduce")("a", ["b", "c"], only=["x", "y"]) == ["reproduce", "a", "b", "c", "--only=x", "--only=y"]
     assert of("counters", "record")(command=["ls", "-l"])[-3:] == ["--", "ls", "-l"]

@@ -26,6 +26,11 @@ const UTILISATION: &str =
     "needs the activity of single units over time, which the paper has in a figure";
 const MISSES: &str = "a list's time for each of its lines; the paper counts accesses of L1, among them those that hit";
 
+const LISTS: &str = "reading a list waits for its lines and for little else here, and is as much slower as their latency; the paper's core works on it besides";
+const ALONE: &str =
+    "of a query alone: with one on each of the 40 cores the devices are busy, and EPAx is slower";
+const FORESEEN: &str = "a prefetch takes few instructions, while the core waits anyway";
+
 /// Every rule.
 pub fn rules() -> Vec<Rule> {
     let mut rules = answered();
@@ -196,7 +201,8 @@ fn answered() -> Vec<Rule> {
                 ALL,
                 times_of(Base, Oracle, |parts| parts.traverse.get()),
             ),
-        ),
+        )
+        .noting(LISTS),
         predicted(
             "ANN-112",
             mean(
@@ -212,7 +218,8 @@ fn answered() -> Vec<Rule> {
                 ALL,
                 times_of(Base, Epax, |parts| parts.distance().get()),
             ),
-        ),
+        )
+        .noting(ALONE),
         predicted(
             "ANN-040",
             mean("%", ALL, |step| {
@@ -220,8 +227,8 @@ fn answered() -> Vec<Rule> {
                 100.0 * (epax.interface / base.distance())
             }),
         ),
-        predicted("ANN-041", mean("x", ALL, times_of(Base, Epax, whole))),
-        predicted("ANN-042", mean("x", ALL, times_of(Oracle, Epax, whole))),
+        predicted("ANN-041", mean("x", ALL, times_of(Base, Epax, whole))).noting(ALONE),
+        predicted("ANN-042", mean("x", ALL, times_of(Oracle, Epax, whole))).noting(ALONE),
         predicted(
             "ANN-043",
             mean("x", ALL, |step| {
@@ -237,7 +244,8 @@ fn answered() -> Vec<Rule> {
                 let Spent { foresee, parts, .. } = step.spent(Cache);
                 100.0 * (foresee / parts.total())
             }),
-        ),
+        )
+        .noting(FORESEEN),
         predicted("ANN-053", mean("ns", ALL, |step| list_ns(step, Epax))).noting(MISSES),
         predicted(
             "ANN-054",

@@ -63,10 +63,15 @@ struct Wires {
 impl Wires {
     /// For one instruction, once the caches are full.
     fn of(op: Op) -> Self {
-        let reads = op.is_load() || op.reads_for_ownership();
+        // A request that reads crosses the device's link in that direction alone, as a load does.
+        let writes = !(op.is_load() || matches!(op, Op::RandRead | Op::SeqRead));
         Self {
-            read: if reads { 1.0 } else { 0.0 },
-            written: if op.is_load() { 0.0 } else { 1.0 },
+            read: if !writes || op.reads_for_ownership() {
+                1.0
+            } else {
+                0.0
+            },
+            written: if writes { 1.0 } else { 0.0 },
         }
     }
 

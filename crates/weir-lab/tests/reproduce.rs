@@ -10,7 +10,7 @@ use serde::Serialize;
 use weir_lab::lab::NoMachine;
 use weir_lab::reproduce::rule::{Figure, On, Open, Rule};
 use weir_lab::reproduce::{Engine, Reproduction, of_papers, rules, unanswered};
-use weir_lab::{Ask, Bench, Keeper, Lab, LabError};
+use weir_lab::{About, Ask, Bench, Keeper, Lab, LabError, Outcome};
 use weir_model::document::{ReproduceRow, RowKind};
 use weir_model::machine::{Identity, Testbed};
 use weir_model::published::{self, Published, PublishedKind};
@@ -383,4 +383,35 @@ fn a_rule_may_ask_for_anything_and_show_a_form_of_its_own() {
 
     let later = rows(&published, &rules, &open, &()).rows;
     assert!(later[0].ours.is_none() && later[0].note.contains("takes minutes"));
+}
+
+#[test]
+fn rows_without_a_difference_are_counted_apart_from_those_that_miss() {
+    let published = [
+        row("SUP-158", PublishedKind::Result, 0.5, "r"),
+        row("SUP-159", PublishedKind::Result, 0.5, "r"),
+    ];
+    let change = Rule {
+        is_change: true,
+        ..custom("SUP-159", Ok(0.5))
+    };
+    let rules = [custom("SUP-158", Ok(0.6)), change];
+    let all = answered(&published, &rules, &open, &(), true);
+    let said = |answered: &Reproduction| {
+        let about = About {
+            machine: &Identity::default(),
+            topology: &Topology::default(),
+        };
+        answered.answer(about)[0].text.clone()
+    };
+    assert_eq!(
+        said(&all),
+        "2 rows, 1 with a difference in percent: 0 within 5 %, 1 within 20 %, 20.0 % off in the mean, 20.0 % at worst"
+    );
+    let one = answered(&published[..1], &rules, &open, &(), true);
+    assert!(
+        said(&one).starts_with("1 row: 0 within 5 %"),
+        "{}",
+        said(&one)
+    );
 }

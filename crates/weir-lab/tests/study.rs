@@ -55,13 +55,16 @@ proptest! {
             read: GbPerSec(read), write: GbPerSec(write), total: GbPerSec(total),
             idle: None, basis: String::new(),
         };
-        for op in Op::ALL.into_iter().chain([Op::NtLd]) {
+        for op in Op::ALL.into_iter().chain([Op::NtLd]).chain(Op::STORAGE) {
             let limit = bandwidth_limit(op, &limits).0.get();
             prop_assert!(limit * op.traffic_factor() <= total + 1e-9);
-            if op.is_load() || op.reads_for_ownership() {
+            let only_reads = op.is_load() || matches!(op, Op::RandRead | Op::SeqRead);
+            if only_reads || op.reads_for_ownership() {
                 prop_assert!(limit <= read);
             }
-            if !op.is_load() {
+            if only_reads {
+                prop_assert_eq!(limit, read.min(total), "{}", op);
+            } else {
                 prop_assert!(limit <= write);
             }
         }

@@ -300,9 +300,18 @@ fn split(text: &str) -> Option<(f64, &str)> {
     Some((number, text[digits..].trim()))
 }
 
+/// How a unit is compared: in lower case, except that `Gb/s` is bits and not bytes.
+fn spelled(unit: &str) -> String {
+    match unit {
+        "Gb/s" | "Mb/s" | "Kb/s" | "Gib/s" | "Mib/s" => unit.to_owned(),
+        _ => unit.to_ascii_lowercase(),
+    }
+}
+
 /// What a unit measures, for the sentence that explains a wrong one.
 fn kind_of(unit: &str) -> &'static str {
-    match unit.to_ascii_lowercase().as_str() {
+    match spelled(unit).as_str() {
+        "Gb/s" | "Mb/s" | "Kb/s" | "Gib/s" | "Mib/s" => "bits a second, eight to a byte",
         "ps" | "ns" | "us" | "µs" | "ms" | "s" => "a time",
         "gb/s" | "mb/s" | "kb/s" | "gib/s" | "mib/s" => "a bandwidth",
         "hz" | "khz" | "mhz" | "ghz" => "a frequency",
@@ -326,7 +335,7 @@ macro_rules! parse_quantity {
                     text: text.into(),
                     example: $example,
                 })?;
-                let scale: f64 = match unit.to_ascii_lowercase().as_str() {
+                let scale: f64 = match spelled(unit).as_str() {
                     $($unit => $scale,)+
                     "" => return Err(ParseQuantityError::NoUnit {
                         text: text.into(),

@@ -428,6 +428,18 @@ fn advice_that_was_stopped_is_finished_from_the_answers_that_were_kept() {
 }
 
 #[test]
+fn a_stopped_run_without_a_plan_of_points_is_listed_with_what_it_has() {
+    let place = Place::new();
+    place.run("plan latency").expect(0);
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.execute_batch("UPDATE runs SET state = 'partial'")
+        .unwrap();
+    drop(db);
+    let list = place.run("runs list").expect(0).out();
+    assert!(list.contains("partial") && !list.contains('/'), "{list}");
+}
+
+#[test]
 fn runs_of_any_study_that_was_stopped_are_read() {
     // Of the last, nothing is kept as a point.
     for (arguments, verb, points) in [

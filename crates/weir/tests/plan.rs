@@ -72,6 +72,10 @@ fn latencies_and_break_even_points_are_the_published_ones() {
         (servers("b", 4.0, 0.0) - 33.4).abs() < 0.05
             && (servers("b", 8.0, 50.0) - 24.55).abs() < 0.05
     );
+    // It would pay with 26 % saved, but --saved is at most --cut.
+    let flips = rows(&json, "flips").iter();
+    let saved: Vec<_> = flips.filter(|row| row["what"] == "memory saved").collect();
+    assert!(saved.len() == 1 && saved[0]["at"].is_null(), "{saved:?}");
 }
 
 #[test]
@@ -359,6 +363,11 @@ fn vms_that_find_no_room_are_said_first_and_no_pool_is_larger_than_the_cluster()
     let begin = begin.join(" ");
     assert!(begin.starts_with("a pool of 8 sockets"), "{begin}");
     assert!(begin.contains("VMs that found no machine"), "{begin}");
+    let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        out.contains("16 or 32 or 64 sockets is for one pool of all 8"),
+        "{out}"
+    );
 }
 
 #[test]

@@ -75,6 +75,16 @@ fn programs_of_a_model_are_judged_and_their_counters_judge_the_same_again() {
         .out();
     assert!(shown.ends_with(&printed), "{shown}\n{printed}");
     place.run("report last -o page.html").expect(0);
+    let few = place
+        .run("plan insensitive --counters c.csv --splits 2")
+        .expect(0)
+        .out();
+    let few = few.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        few.contains("half of 24 are too few to show that at most 1 or 2 or 3 or 5 % are false")
+            && few.contains("5 % takes 38 programs"),
+        "{few}"
+    );
 }
 
 #[test]

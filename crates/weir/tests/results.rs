@@ -272,6 +272,16 @@ fn the_report_stands_alone_and_names_its_runs() {
 }
 
 #[test]
+fn a_report_of_published_figures_alone_says_of_which_paper_they_are() {
+    let place = Place::new();
+    place.run("reproduce --only MEM-02").expect(0);
+    place.run("report 1 -o page.html").expect(0);
+    let page = text(&place.path("page.html"));
+    assert!(page.contains("<h2>Figures</h2>") && page.contains("<p>memo</p>"));
+    assert!(!page.contains("Other runs"));
+}
+
+#[test]
 fn a_platform_file_of_a_user_is_a_machine() {
     let place = Place::new();
     let card = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../platforms/cxl-a.toml");

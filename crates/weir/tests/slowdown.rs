@@ -254,6 +254,9 @@ fn what_holds_no_counters_or_no_model_is_named() {
     place
         .run("explain chase --on skx2s --tiers dram,cxl7")
         .refuses(2, &["cxl7"]);
+    place
+        .run("explain chase --on skx2s --threads 200")
+        .refuses(2, &["give fewer with --threads"]);
 }
 
 #[test]

@@ -459,6 +459,8 @@ fn advice_is_given_from_a_profile_alone() {
         ("1 --on emr2s+cxl-a --ratio 0:1", 2, "FAST:SLOW"),
         ("1 --on emr2s+cxl-a --mlp 9..1", 2, "1.2..8"),
         ("1 --on emr2s+cxl-a --stalled 40%", 2, "0.1..0.9"),
+        ("1 --on emr2s+cxl-a --loss -3", 2, "percent from 0"),
+        ("1 --on emr2s --loss 5%", 2, "cxl0"),
         (
             "1 --on emr2s,core.count=4+cxl-a --ratio 1:9",
             2,

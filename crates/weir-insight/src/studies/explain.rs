@@ -3,7 +3,7 @@
 use weir_lab::interplay::{
     ACCESSES, CoRunners, CountedPair, Participant, PlacedName, ProgramPairs, per_second,
 };
-use weir_lab::{Lab, LabError, Placed, Study, WorkloadOptions};
+use weir_lab::{Lab, LabError, Placed, Study, WorkloadOptions, check_threads};
 use weir_model::latency::LatencyHistogram;
 use weir_model::metric::OwnMetric;
 use weir_model::tenant::Placement;
@@ -140,6 +140,7 @@ impl Study for Explain {
         let workload = self.described.as_ref().ok_or_else(|| {
             LabError::Nothing("explain needs the description of a workload".into())
         })?;
+        check_threads(workload, lab.topology())?;
         let first_two = lab.topology().tiers.iter().take(2);
         let names: Vec<TierName> = match self.tiers.as_slice() {
             [] => first_two.map(|tier| tier.name.clone()).collect(),

@@ -236,6 +236,10 @@ fn count(rows: &[ReproduceRow], kind: RowKind) -> Option<String> {
     let rows = if of_kind.len() == 1 { "row" } else { "rows" };
     let mut text = format!("{} {rows}", of_kind.len());
     if !off.is_empty() {
+        // A change has a class in its note, and a published 0 no difference in percent.
+        if off.len() < of_kind.len() {
+            text.push_str(&format!(", {} with a difference in percent", off.len()));
+        }
         let within = |most: f64| off.iter().filter(|o| **o <= most).count();
         text.push_str(&format!(
             ": {} within 5 %, {} within 20 %, {:.1} % off in the mean, {:.1} % at worst",

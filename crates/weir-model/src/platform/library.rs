@@ -87,7 +87,7 @@ impl Library {
                 source.head.clone(),
                 None,
                 format!("the file's name cannot be a platform's name: {reason}"),
-                Some("name it in lower case, such as `my-device.toml`".into()),
+                Some("give it another name, in lower case, such as `our-card.toml`".into()),
             );
         }
         if matches!(

@@ -70,7 +70,8 @@ pub fn flips(case: &Case, prices: &Prices, servers: f64) -> Vec<Flip> {
             100.0 * case.saved_for(share),
             "%",
             "above",
-            100.0,
+            // No pool saves more than was cut.
+            100.0 * case.cut,
         ),
         row(
             "memory of a vCPU",
@@ -127,12 +128,12 @@ mod tests {
                 saved: 0.09,
             };
             let mut found = 0;
-            for flip in flips(&case, &prices, 16.0) {
+            for flip in flips(&case, &prices, 64.0) {
                 let Some(at) = flip.at else { continue };
                 found += 1;
                 let net = |at: f64| {
                     let (case, prices, servers) = with(&case, &prices, &flip.what, at);
-                    case.net(&prices, servers.unwrap_or(16.0)).get()
+                    case.net(&prices, servers.unwrap_or(64.0)).get()
                 };
                 assert!(net(at).abs() < 1e-6, "{}: {}", flip.what, net(at));
                 let better = if flip.pays == "above" {

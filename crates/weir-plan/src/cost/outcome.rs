@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::number::count;
 use weir_model::units::Usd;
 
 use super::break_even::{Reading, Step};
@@ -75,7 +76,7 @@ impl Outcome for CostPlan {
                 None => "no number of servers pays".into(),
             };
             notes.push(note(
-                &format!("a pool of {} servers {verb}", self.servers),
+                &format!("a pool of {} {verb}", count(u64::from(self.servers), "server")),
                 format!(
                     "{} USD are left over with {} GB a vCPU and pool memory at {:.0} % of the price; {from} (reading {})",
                     self.net.get().round(),
@@ -149,7 +150,7 @@ impl Outcome for CostPlan {
             View::table("prices", "Prices", prices),
             View::lines(
                 "pools",
-                "The smallest pool that pays",
+                "The smallest pool that pays, by reading and GB a vCPU",
                 (
                     "pool_price_pct",
                     "price of the pool's memory (% of a server's)",

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 
+use super::seats::SOCKETS;
 use super::stranding::{StrandedBucket, StrandedDay};
 use super::verdict::Saving;
 use crate::packing::PackingRow;
@@ -132,6 +133,20 @@ impl Outcome for PoolPlan {
                 difference(best, gain, &self.stranding),
             ));
         }
+        let sockets = self.machines.saturating_mul(SOCKETS);
+        let mut large: Vec<u32> = self.savings.iter().map(|row| row.sockets).collect();
+        large.retain(|of_pool| *of_pool > sockets);
+        large.sort_unstable();
+        large.dedup();
+        if !large.is_empty() {
+            let large: Vec<String> = large.iter().map(u32::to_string).collect();
+            let text = format!(
+                "more than the {sockets} of a cluster of --machines {}; a row for {} sockets is for one pool of all {sockets}",
+                self.machines,
+                large.join(" or ")
+            );
+            notes.push(Verdict::new(Severity::Doubt, "sockets of a pool", text));
+        }
         if self.spanning > 0 {
             let text = format!(
                 "{:.1} % of the VMs when they are placed; {:.2} % of the memory in use is on another socket than the cores of its VM",
@@ -177,7 +192,7 @@ impl Outcome for PoolPlan {
             col("vms").head("VMs"),
             col("lower").head("pools >="),
             col("upper").head("pools <="),
-            col("gain_fractional").head("gain").places(3),
+            col("gain_fractional").head("gain, last\nin part").places(3),
         ];
         let problems = vec![
             col("problem"),

@@ -48,7 +48,8 @@ pub struct StrandedDay {
 
 /// Days in buckets of 5 % of the cores, the emptiest first.
 pub fn buckets(days: &[Day]) -> Vec<StrandedBucket> {
-    let bucket = |day: &Day| (100.0 * day.cores / WIDTH).floor() as i64;
+    // A day on which all cores were rented is in the last bucket.
+    let bucket = |day: &Day| (100.0 * day.cores / WIDTH).min(100.0 / WIDTH - 1.0).floor() as i64;
     let mut all: Vec<i64> = days.iter().map(bucket).collect();
     all.sort_unstable();
     all.dedup();
@@ -109,12 +110,13 @@ mod tests {
             .map(|n| day(0.82, f64::from(n) / 1000.0))
             .collect();
         days.push(day(0.61, 0.5));
+        days.push(day(1.0, 0.5));
         let buckets = buckets(&days);
         let found: Vec<_> = buckets
             .iter()
             .map(|bucket| (bucket.cores_pct, bucket.days))
             .collect();
-        assert_eq!(found, [(62.5, 1), (82.5, 100)]);
+        assert_eq!(found, [(62.5, 1), (82.5, 100), (97.5, 1)]);
         let high = &buckets[1];
         for (found, wanted) in [
             (high.spanning_pct, 25.0),

@@ -15,6 +15,7 @@ mod rebuild;
 pub use document::{Advised, Assumed, PolicyGain, SizeLoss};
 pub use rebuild::{OfRegion, Span, Unknown, rebuild};
 
+use weir_lab::levels::allowed_loss;
 use weir_lab::{Lab, LabError, Study};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
@@ -54,7 +55,7 @@ pub struct Advise {
     #[arg(long, value_name = "SIZE", conflicts_with = "ratio")]
     pub fast_memory: Option<Bytes>,
     /// The loss against all memory in the fast tier that is accepted, in percent.
-    #[arg(long, value_name = "PCT", default_value_t = 5.0)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, allow_negative_numbers = true, value_parser = allowed_loss)]
     pub loss: f64,
     /// Policies.
     #[arg(

@@ -82,9 +82,13 @@ pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
         },
     ];
     chapters.extend(found(insights, &tiers));
+    let alone = sections.is_empty()
+        && insights
+            .iter()
+            .all(|insight| insight.shown.title.is_empty());
     chapters.push(Chapter {
         id: "tables",
-        title: "Other runs",
+        title: if alone { "Figures" } else { "Other runs" },
         words: "",
         plates: insights.iter().flat_map(tables).collect(),
         below: Vec::new(),

@@ -7,7 +7,8 @@ use weir_model::machine::MachineKind;
 use crate::output::{alike, seconds};
 use crate::shown::Shown;
 use crate::store::RunId;
-use weir_lab::Verdict;
+use weir_lab::reproduce::Reproduction;
+use weir_lab::{Outcome, Verdict};
 
 use super::Cited;
 
@@ -91,6 +92,14 @@ pub fn machine(insight: &Insight) -> Markup {
 }
 
 fn subject(shown: &Shown) -> String {
+    // Its first sentence is of a kind of rows, its tables of a paper each.
+    if shown.header.schema == Reproduction::SCHEMA {
+        let papers = shown
+            .views
+            .iter()
+            .filter_map(|view| view.title.split(':').next());
+        return papers.collect::<Vec<_>>().join(", ");
+    }
     match shown.title {
         "" => shown
             .answer

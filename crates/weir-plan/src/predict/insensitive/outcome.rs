@@ -6,6 +6,7 @@ use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 
 use super::Predictor;
+use crate::predict::risk;
 
 /// The target that the answer is for, in percent: what Pond's evaluation allows (section 6.4.1).
 const ANSWERED_PCT: f64 = 2.0;
@@ -118,6 +119,25 @@ impl InsensitivePlan {
         machines
     }
 
+    /// Targets that no threshold can be shown to keep with this few programs, so that nothing is marked.
+    fn too_few(&self, machine: &str) -> Option<Verdict> {
+        let of_machine = |row: &&ProgramRow| row.machine == machine;
+        let programs = self.programs.iter().filter(of_machine).count();
+        let forest =
+            |row: &&MarkedRow| row.machine == machine && row.predictor == Predictor::Forest;
+        let targets = self.curves.iter().filter(forest).map(|row| row.target_pct);
+        let strict = |target: &f64| *target > 0.0 && !risk::holds(0, programs / 2, target / 100.0);
+        let strict: Vec<f64> = targets.filter(strict).collect();
+        let least = strict.iter().copied().reduce(f64::max)?;
+        let enough = 2.0 * (100.0 / least - 1.0).ceil();
+        let strict: Vec<String> = strict.iter().map(f64::to_string).collect();
+        let text = format!(
+            "{machine}: half of {programs} are too few to show that at most {} % are false, so that none is marked; {least} % takes {enough} programs",
+            strict.join(" or ")
+        );
+        Some(Verdict::new(Severity::Doubt, "programs", text))
+    }
+
     fn of_machine(&self, machine: &str) -> Option<Verdict> {
         let of = |predictor| self.row(machine, predictor, ANSWERED_PCT);
         let target = match of(Predictor::Forest) {
@@ -170,6 +190,7 @@ impl Outcome for InsensitivePlan {
             .iter()
             .filter_map(|machine| self.of_machine(machine))
             .collect();
+        notes.extend(machines.iter().filter_map(|machine| self.too_few(machine)));
         let above = self
             .curves
             .iter()

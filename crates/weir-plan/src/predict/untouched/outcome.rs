@@ -6,7 +6,7 @@ use weir_lab::study::lists;
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::frame::Frame;
-use weir_model::number::figure;
+use weir_model::number::{count, figure};
 
 use super::history::untouched_pct;
 use super::{Predicted, Untouched, is_over, whole_slices};
@@ -315,10 +315,10 @@ impl Outcome for UntouchedPlan {
         notes.push(note(
             "history",
             format!(
-                "{:.1} % of {} VMs have none, as no VM of their customer left within a week before; {} days came before a model",
+                "{:.1} % of {} VMs have none, as no VM of their customer left within a week before; {} came before a model",
                 percent(self.without_history, self.vms),
                 self.vms,
-                self.days_without_model
+                count(self.days_without_model, "day")
             ),
         ));
         notes
@@ -396,7 +396,7 @@ impl Outcome for UntouchedPlan {
             .axes(Axis::Linear, Axis::Linear),
             View::lines(
                 "days",
-                "Over-predictions by day, {cluster}",
+                "Over-predictions by day and target [%], {cluster}",
                 ("day", "day"),
                 ("over_predicted_pct", "over-predicted (% of the VMs)"),
                 &["target_pct"],

@@ -142,7 +142,8 @@ fn table(runs: &[RunLine], metric: Option<Metric>) -> String {
         let figures = if run.planned == 0 && run.kept == 0 {
             // All came from earlier runs, or it has none.
             "-".into()
-        } else if run.partial {
+        } else if run.partial && run.kept < run.planned {
+            // Without a plan of points, what a stopped run has is all that it knows of.
             format!("{}/{}", run.kept, run.planned)
         } else {
             run.kept.to_string()
