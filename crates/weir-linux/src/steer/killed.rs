@@ -226,8 +226,14 @@ fn a_journal_that_was_removed_since_is_no_all_clear() {
     assert!(refused.to_string().contains(said), "{refused}");
     let (_, restored) = JournalledWrites::open(&root, &journal, Extent::Host).unwrap();
     assert!(restored.notes[0].contains(said), "{restored:?}");
-    let none = restore(&root, &folder.path().join("never"), Extent::Host);
-    assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
+    // A start that could not write its first journal has changed nothing.
+    let full = folder.path().join("full");
+    fs::create_dir_all(full.join("journal.new")).unwrap();
+    JournalledWrites::open(&root, &full, Extent::Host).unwrap_err();
+    for never in [full, folder.path().join("never")] {
+        let none = restore(&root, &never, Extent::Host);
+        assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
+    }
 }
 
 #[test]

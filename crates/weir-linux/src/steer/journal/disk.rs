@@ -50,6 +50,8 @@ pub(crate) struct Disk {
 
 const JOURNAL: &str = "journal";
 const LOCK: &str = "lock";
+/// A journal before it has its name; it stays where it could not be written.
+const NEW: &str = "journal.new";
 /// The longest journal, in bytes; it is rewritten long before.
 const LONGEST: u64 = 1 << 26;
 
@@ -116,9 +118,11 @@ impl Disk {
     }
 }
 
-/// What is not known where a folder has the lock of an earlier run, and no journal: a run takes the lock first, and leaves both.
+/// What is not known where a folder has the lock of an earlier run, and no journal: a run takes the lock first, and leaves both,
+/// unless its first journal could not be written.
 pub(crate) fn lost(folder: &Path) -> Option<String> {
-    let is_lost = folder.join(LOCK).exists() && !folder.join(JOURNAL).exists();
+    let has = |name: &str| folder.join(name).exists();
+    let is_lost = has(LOCK) && !has(JOURNAL) && !has(NEW);
     is_lost.then(|| {
         "it is not there, but the lock of a run is: either that run ended before it changed anything, or the journal was \
          removed, and what is left changed is not known"
@@ -169,7 +173,7 @@ impl Storage for Disk {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let new = self.folder.join("journal.new");
+        let new = self.folder.join(NEW);
         // The folder may have been removed since it was taken.
         fs::create_dir_all(&self.folder)?;
         let mut file = File::create(&new)?;
