@@ -2,11 +2,12 @@
 
 use std::io;
 use std::os::unix::process::CommandExt as _;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use weir_linux::piped::ask_to_end;
+use weir_linux::piped::{ask_to_end, records_of};
 use weir_loops::child::end_with_this_thread;
 use weir_model::units::Nanos;
 
@@ -21,6 +22,8 @@ const LOOK: Duration = Duration::from_millis(20);
 #[derive(Debug)]
 pub struct Ending {
     process: u32,
+    /// Where it writes its records.
+    records: Option<PathBuf>,
     began: Instant,
     limit: Option<Duration>,
     asked: Option<Instant>,
@@ -31,6 +34,7 @@ impl Ending {
     pub fn after(limit: Option<Nanos>, process: u32) -> Self {
         Self {
             process,
+            records: records_of(process),
             began: Instant::now(),
             limit: limit.map(|time| Duration::from_secs_f64(time.as_secs())),
             asked: None,
@@ -42,10 +46,12 @@ impl Ending {
         let is_over = stopped || (self.limit).is_some_and(|limit| self.began.elapsed() >= limit);
         match self.asked {
             None if is_over => {
-                ask_to_end(self.process, false);
+                ask_to_end(self.process, self.records.as_deref(), false);
                 self.asked = Some(Instant::now());
             }
-            Some(at) if at.elapsed() > GRACE => ask_to_end(self.process, true),
+            Some(at) if at.elapsed() > GRACE => {
+                ask_to_end(self.process, self.records.as_deref(), true)
+            }
             _ => {}
         }
     }
