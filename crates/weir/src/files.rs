@@ -52,6 +52,38 @@ pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
     })
 }
 
+/// The most bytes of a line in a file of any length.
+const LONGEST_LINE: usize = 1 << 24;
+
+/// A source of lines: one that does not end is an error before it fills the memory, as of `/dev/zero` or a disk.
+#[derive(Debug)]
+pub struct OfLines<R> {
+    from: R,
+    /// Bytes since the last end of a line.
+    since: usize,
+}
+
+impl<R: Read> OfLines<R> {
+    /// Of a source that was just opened.
+    pub const fn new(from: R) -> Self {
+        Self { from, since: 0 }
+    }
+}
+
+impl<R: Read> Read for OfLines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        self.since = match buffer[..read].iter().rposition(|&byte| byte == b'\n') {
+            Some(end) => read - end - 1,
+            None => self.since + read,
+        };
+        match self.since > LONGEST_LINE {
+            true => Err(io::Error::other("a line is longer than 16 MiB")),
+            false => Ok(read),
+        }
+    }
+}
+
 /// Writes a file whole or not at all: a new file next to it takes its name. A device or a pipe is written as it is.
 ///
 /// # Errors
