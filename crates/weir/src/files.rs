@@ -152,7 +152,9 @@ fn cannot_write(path: &Path, error: io::Error) -> Failure {
     let kind = error.kind();
     let error = anyhow::Error::new(error).context(format!("cannot write {}", path.display()));
     match kind {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::Request(error),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput => {
+            Failure::Request(error)
+        }
         _ => Failure::Work(error),
     }
 }
@@ -167,6 +169,13 @@ fn replaced(path: &Path) -> Option<PathBuf> {
     }
 }
 
+/// Whether a file begins as those of SQLite do: what is written never replaces all runs.
+fn is_database(path: &Path) -> bool {
+    const HEAD: &[u8; 16] = b"SQLite format 3\0";
+    let mut head = [0; HEAD.len()];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok() && head == *HEAD)
+}
+
 /// A new file next to another one; removed unless it was renamed.
 struct Beside {
     file: File,
@@ -178,6 +187,10 @@ impl Beside {
         // What may not be written may not be replaced either.
         if target.exists() {
             File::options().write(true).open(target)?;
+            if is_database(target) {
+                let why = "it is a database, such as a store of runs; name another file";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
         }
         let mut name = target.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));

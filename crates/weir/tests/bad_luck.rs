@@ -271,6 +271,17 @@ fn odd_stores_are_refused() {
         "{list}"
     );
     assert_eq!(list.lines().count(), 3, "{list}");
+    // What is written replaces no store.
+    let store = place.store().display().to_string();
+    for verb in ["runs export 1 -o", "report 1 -o"] {
+        place
+            .run(format!("{verb} {store}"))
+            .refuses(2, &["it is a database"]);
+    }
+    place
+        .run("runs export 1 --as csv -o x.csv --samples x.csv")
+        .refuses(2, &["--samples x.csv is the file of -o"]);
+    place.run("runs show 1").expect(0);
     let db = rusqlite::Connection::open(place.store()).unwrap();
     db.pragma_update(None, "user_version", -1).unwrap();
     drop(db);
