@@ -1,9 +1,10 @@
 //! When a command that is followed has to end: after a time, or when the user stops.
 
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -60,23 +61,50 @@ impl Ending {
 /// Runs a command to its end, or until the user stops. Its exit code says nothing after a stop, which has ended it.
 ///
 /// # Errors
-/// It cannot be started.
+/// It cannot be started, or prints more than 64 MiB, at which it is ended.
 pub fn output(command: &mut Command, stop: &Stop) -> io::Result<Output> {
     // Ctrl-C is for Weir, which ends it.
     command.process_group(0).stdin(Stdio::null());
     end_with_this_thread(command);
-    let child = command.stdout(Stdio::piped()).spawn()?;
-    let process = child.id();
+    let mut child = command.stdout(Stdio::piped()).spawn()?;
+    let (process, prints_too_much) = (child.id(), AtomicBool::new(false));
+    let (own_output, own_errors) = (child.stdout.take(), child.stderr.take());
     let (ended, ends) = channel::<()>();
-    std::thread::scope(|scope| {
+    let (stdout, stderr, status) = std::thread::scope(|scope| {
+        let much = &prints_too_much;
         scope.spawn(move || {
             let mut ending = Ending::after(None, process);
             while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
-                ending.look(stop.requested());
+                ending.look(stop.requested() || much.load(Ordering::Relaxed));
             }
         });
-        let output = child.wait_with_output();
+        let errors = scope.spawn(move || printed(own_errors, much));
+        let output = printed(own_output, much);
+        let errors = errors.join().unwrap_or_default();
+        let status = child.wait();
         drop(ended);
-        output
+        (output, errors, status)
+    });
+    if prints_too_much.into_inner() {
+        return Err(io::Error::other("it prints more than 64 MiB"));
+    }
+    Ok(Output {
+        status: status?,
+        stdout,
+        stderr,
     })
+}
+
+/// What a command prints, which is read to its end; it is not kept whole if it is too much.
+fn printed(from: Option<impl Read>, is_too_much: &AtomicBool) -> Vec<u8> {
+    const MOST: u64 = 64 << 20;
+    let mut bytes = Vec::new();
+    let Some(mut from) = from else { return bytes };
+    // A pipe that cannot be read has said what it has.
+    let _ = from.by_ref().take(MOST).read_to_end(&mut bytes);
+    if io::copy(&mut from.by_ref().take(1), &mut io::sink()).is_ok_and(|more| more > 0) {
+        is_too_much.store(true, Ordering::Relaxed);
+        let _ = io::copy(&mut from, &mut io::sink());
+    }
+    bytes
 }

@@ -50,6 +50,11 @@ fn a_check_that_the_user_stops_finds_nothing_illegal() {
     let asked = ["persist", "check", "good.trace", "--check", "sh ./recover"];
     place.run(&asked[..]).refuses(1, &["stopped"]);
     assert!(place.run("runs list").expect(0).out().is_empty());
+    // One that prints for ever is ended, too.
+    let asked = "persist check good.trace --check yes";
+    place
+        .run(asked)
+        .refuses(2, &["`yes`", "prints more than 64 MiB"]);
 }
 
 #[test]
