@@ -215,13 +215,17 @@ mod tests {
 
     #[test]
     fn a_process_that_goes_on_after_its_parent_ends_with_the_others() {
-        let left = "(trap '' HUP; sleep 5; echo late >&198) & exit 0";
+        // The parent ends after its pipe has been looked at.
+        let left = "(sleep 5; echo late > /proc/self/fd/198) & kill -STOP $$; exit 0";
         for is_asked in [true, false] {
             let mut piped = Piped::by_records(shell(left)).unwrap();
             let records = records_of(piped.process());
             assert!(records.is_some());
             let mut pipe = piped.pipe.try_clone().unwrap();
-            piped.child.wait().unwrap();
+            while piped.child.try_wait().unwrap().is_none() {
+                send(&[piped.process()], libc::SIGCONT);
+                std::thread::sleep(LOOK);
+            }
             match is_asked {
                 true => ask_to_end(piped.process(), records.as_deref(), false),
                 false => drop(piped),
