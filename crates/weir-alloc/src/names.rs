@@ -115,6 +115,16 @@ fn map(bytes: usize, file: libc::c_int) -> Option<usize> {
 /// Makes the table where there is none.
 fn table() -> bool {
     let bytes = SLOTS * size_of::<Slot>();
+    // A file above the limit on file sizes would end the program (SIGXFSZ).
+    let mut limit = libc::rlimit {
+        rlim_cur: 0,
+        rlim_max: 0,
+    };
+    // SAFETY: it fills the limits that it is given.
+    let is_known = unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, &raw mut limit) } == 0;
+    if !is_known || limit.rlim_cur < bytes as libc::rlim_t {
+        return false;
+    }
     // SAFETY: the name is a text with a final zero; the descriptor is this function's until it closes it.
     let at = unsafe {
         let file = libc::memfd_create(c"weir-names".as_ptr(), libc::MFD_CLOEXEC);

@@ -17,6 +17,8 @@
 //! ```
 
 use std::fmt;
+use std::fs::File;
+use std::io::Read as _;
 use std::ops::Range;
 use std::path::Path;
 
@@ -88,11 +90,14 @@ const MOST: u64 = 1 << 20;
 impl Policy {
     pub fn open(path: &Path) -> Result<Self, PolicyError> {
         let cannot = |why: &dyn fmt::Display| PolicyError(format!("{}: {why}", path.display()));
-        let length = std::fs::metadata(path).map_err(|why| cannot(&why))?.len();
-        if length > MOST {
+        // A device has no length, and may have no end.
+        let mut text = String::new();
+        File::open(path)
+            .and_then(|file| file.take(MOST + 1).read_to_string(&mut text))
+            .map_err(|why| cannot(&why))?;
+        if text.len() as u64 > MOST {
             return Err(cannot(&"it is larger than 1 MiB, and so no policy"));
         }
-        let text = std::fs::read_to_string(path).map_err(|why| cannot(&why))?;
         Self::read(&path.display().to_string(), &text, &node::present())
     }
 
@@ -341,6 +346,13 @@ mod tests {
         ];
         assert_eq!(seen, expected);
         assert_eq!(policy.rules[0].limit, Some(2 << 30));
+    }
+
+    #[test]
+    fn a_device_without_an_end_is_no_policy() {
+        let refused = Policy::open(Path::new("/dev/zero")).map(drop);
+        let why = refused.unwrap_err().to_string();
+        assert_eq!(why, "/dev/zero: it is larger than 1 MiB, and so no policy");
     }
 
     #[test]

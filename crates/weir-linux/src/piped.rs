@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, PipeReader, Read};
 use std::os::fd::AsRawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt as _};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -118,13 +119,17 @@ impl Piped {
             return;
         }
         let all = family(self.child.id());
+        let records = fs::read_link(format!("/proc/self/fd/{}", self.pipe.as_raw_fd())).ok();
+        let writers = || writers(records.as_deref());
         send(&all, libc::SIGTERM);
+        send(&writers(), libc::SIGTERM);
         let began = Instant::now();
         while began.elapsed() < GRACE && matches!(self.child.try_wait(), Ok(None)) {
             std::thread::sleep(LOOK);
         }
         // Children that still run; the number of one that ended is not given away while its parent has not waited.
         send(&all[1..], libc::SIGKILL);
+        send(&writers(), libc::SIGKILL);
         // It may have ended since.
         let _ = self.child.kill();
         self.ended = self.child.wait().ok();
@@ -141,6 +146,23 @@ impl Drop for Piped {
     fn drop(&mut self) {
         self.end();
     }
+}
+
+/// The pipe into which a process writes its records.
+pub fn records_of(process: u32) -> Option<PathBuf> {
+    fs::read_link(format!("/proc/{process}/fd/{RECORDS}")).ok()
+}
+
+/// The processes that write records into a pipe. One that went on after its parent is no child of the command any more.
+fn writers(records: Option<&Path>) -> Vec<u32> {
+    let Some(records) = records else {
+        return Vec::new();
+    };
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = processes.filter_map(|one| one.file_name().to_str()?.parse().ok());
+    numbers
+        .filter(|&process| records_of(process).is_some_and(|own| own == records))
+        .collect()
 }
 
 /// A process and all that it has started, the process first (`children` of proc(5)).
@@ -174,12 +196,11 @@ fn send(processes: &[u32], signal: i32) {
     }
 }
 
-/// Asks a process that another thread reads from to end, with all that it has started.
-pub fn ask_to_end(process: u32, now: bool) {
-    send(
-        &family(process),
-        if now { libc::SIGKILL } else { libc::SIGTERM },
-    );
+/// Asks a process that another thread reads from to end, with all that it has started and all that writes its records.
+pub fn ask_to_end(process: u32, records: Option<&Path>, now: bool) {
+    let signal = if now { libc::SIGKILL } else { libc::SIGTERM };
+    send(&family(process), signal);
+    send(&writers(records), signal);
 }
 
 #[cfg(test)]
@@ -190,6 +211,29 @@ mod tests {
         let mut command = Command::new("sh");
         command.args(["-c", script]);
         command
+    }
+
+    #[test]
+    fn a_process_that_goes_on_after_its_parent_ends_with_the_others() {
+        // The parent ends after its pipe has been looked at.
+        let left = "(sleep 5; echo late > /proc/self/fd/198) & kill -STOP $$; exit 0";
+        for is_asked in [true, false] {
+            let mut piped = Piped::by_records(shell(left)).unwrap();
+            let records = records_of(piped.process());
+            assert!(records.is_some());
+            let mut pipe = piped.pipe.try_clone().unwrap();
+            while piped.child.try_wait().unwrap().is_none() {
+                send(&[piped.process()], libc::SIGCONT);
+                std::thread::sleep(LOOK);
+            }
+            match is_asked {
+                true => ask_to_end(piped.process(), records.as_deref(), false),
+                false => drop(piped),
+            }
+            let mut read = String::new();
+            pipe.read_to_string(&mut read).unwrap();
+            assert_eq!(read, "");
+        }
     }
 
     #[test]

@@ -269,3 +269,18 @@ fn other_programs_do_what_they_do_without_it() {
     );
     std::fs::remove_file(file).unwrap();
 }
+
+#[test]
+fn a_limit_on_file_sizes_does_not_end_a_program_and_is_told() {
+    let program = compiled("limit", SITES);
+    let out = Command::new("sh")
+        .args(["-c", "ulimit -f 100; exec \"$0\""])
+        .arg(&program)
+        .env("LD_PRELOAD", library())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&out.stderr);
+    assert!(out.status.success(), "{out:?}");
+    assert_eq!(out.stdout.is_empty(), said.contains("weir-tag"), "{said}");
+    std::fs::remove_file(program).unwrap();
+}

@@ -61,6 +61,11 @@ pub struct Done<O> {
 }
 
 impl<O> Done<O> {
+    /// The run that has all of this; none if the store did not take it.
+    pub fn kept_in(&self) -> Option<RunId> {
+        self.trouble.is_none().then_some(self.run)
+    }
+
     /// Whether all that was asked for was measured and kept; printed results stay valid if not.
     ///
     /// # Errors

@@ -52,6 +52,38 @@ pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
     })
 }
 
+/// The most bytes of a line in a file of any length.
+const LONGEST_LINE: usize = 1 << 24;
+
+/// A source of lines: one that does not end is an error before it fills the memory, as of `/dev/zero` or a disk.
+#[derive(Debug)]
+pub struct OfLines<R> {
+    from: R,
+    /// Bytes since the last end of a line.
+    since: usize,
+}
+
+impl<R: Read> OfLines<R> {
+    /// Of a source that was just opened.
+    pub const fn new(from: R) -> Self {
+        Self { from, since: 0 }
+    }
+}
+
+impl<R: Read> Read for OfLines<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.from.read(buffer)?;
+        self.since = match buffer[..read].iter().rposition(|&byte| byte == b'\n') {
+            Some(end) => read - end - 1,
+            None => self.since + read,
+        };
+        match self.since > LONGEST_LINE {
+            true => Err(io::Error::other("a line is longer than 16 MiB")),
+            false => Ok(read),
+        }
+    }
+}
+
 /// Writes a file whole or not at all: a new file next to it takes its name. A device or a pipe is written as it is.
 ///
 /// # Errors
@@ -120,7 +152,9 @@ fn cannot_write(path: &Path, error: io::Error) -> Failure {
     let kind = error.kind();
     let error = anyhow::Error::new(error).context(format!("cannot write {}", path.display()));
     match kind {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory => Failure::Request(error),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput => {
+            Failure::Request(error)
+        }
         _ => Failure::Work(error),
     }
 }
@@ -135,6 +169,13 @@ fn replaced(path: &Path) -> Option<PathBuf> {
     }
 }
 
+/// Whether a file begins as those of SQLite do: what is written never replaces all runs.
+fn is_database(path: &Path) -> bool {
+    const HEAD: &[u8; 16] = b"SQLite format 3\0";
+    let mut head = [0; HEAD.len()];
+    File::open(path).is_ok_and(|mut file| file.read_exact(&mut head).is_ok() && head == *HEAD)
+}
+
 /// A new file next to another one; removed unless it was renamed.
 struct Beside {
     file: File,
@@ -146,6 +187,10 @@ impl Beside {
         // What may not be written may not be replaced either.
         if target.exists() {
             File::options().write(true).open(target)?;
+            if is_database(target) {
+                let why = "it is a database, such as a store of runs; name another file";
+                return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+            }
         }
         let mut name = target.as_os_str().to_owned();
         name.push(format!(".{}", std::process::id()));

@@ -225,7 +225,7 @@ pub fn is_study(verb: &str) -> bool {
 /// The arguments do not fit the machine, the work failed or was stopped, or the store does not take the run.
 pub fn complete<S: Study>(context: &Context, chosen: &Chosen, study: &S) -> Result<()> {
     let done = Job::once(context, chosen, S::VERB).run(study)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     done.verdict()
 }
 

@@ -67,6 +67,9 @@ fn a_command_that_waits_for_a_silent_pipe_ends_at_the_first_signal() {
             format!("workload import {from}"),
             format!("plan pool --trace {from}"),
             format!("persist check {from} --check true"),
+            format!("steer dry-run --config {from}"),
+            format!("steer explain --log {from}"),
+            format!("place restore {from}"),
         ] {
             let mut command = place.command(arguments.clone());
             command.stdin(Stdio::piped()).stderr(Stdio::piped());
@@ -89,6 +92,28 @@ fn a_command_that_waits_for_a_silent_pipe_ends_at_the_first_signal() {
                 done.err()
             );
         }
+    }
+}
+
+#[test]
+fn a_line_that_does_not_end_does_not_fill_the_memory() {
+    let place = Place::new();
+    let disk = std::fs::File::create(place.path("disk")).unwrap();
+    disk.set_len(20 << 20).unwrap();
+    for asked in [
+        "place restore disk",
+        "steer explain --log disk",
+        "tier profile --trace disk",
+        "plan pool --trace disk",
+    ] {
+        let done = place.run(asked);
+        assert!([1, 2].contains(&done.code()), "{asked}: {}", done.code());
+        let said = done.err();
+        assert!(
+            said.contains("a line is longer than 16 MiB"),
+            "{asked}: {said}"
+        );
+        assert!(said.contains("disk"), "{asked}: {said}");
     }
 }
 
@@ -246,6 +271,17 @@ fn odd_stores_are_refused() {
         "{list}"
     );
     assert_eq!(list.lines().count(), 3, "{list}");
+    // What is written replaces no store.
+    let store = place.store().display().to_string();
+    for verb in ["runs export 1 -o", "report 1 -o"] {
+        place
+            .run(format!("{verb} {store}"))
+            .refuses(2, &["it is a database"]);
+    }
+    place
+        .run("runs export 1 --as csv -o x.csv --samples x.csv")
+        .refuses(2, &["--samples x.csv is the file of -o"]);
+    place.run("runs show 1").expect(0);
     let db = rusqlite::Connection::open(place.store()).unwrap();
     db.pragma_update(None, "user_version", -1).unwrap();
     drop(db);

@@ -68,6 +68,10 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
         .refuses(2, &["cannot run `/nowhere/to/be/found`"]);
     place.run("counters record").expect(2);
     place
+        .run("counters record -o no/counts -- touch ran")
+        .refuses(2, &["cannot write no/counts"]);
+    assert!(!place.path("ran").exists());
+    place
         .run("counters record --counters cycels -- true")
         .refuses(
             2,

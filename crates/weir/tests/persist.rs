@@ -43,6 +43,21 @@ fn the_answer_comes_first_and_the_exit_code_says_it() {
 }
 
 #[test]
+fn a_check_that_the_user_stops_finds_nothing_illegal() {
+    let place = Place::new();
+    place.file("good.trace", publish(FLUSH));
+    place.file("recover", "kill -INT $PPID; sleep 2; exit 1\n");
+    let asked = ["persist", "check", "good.trace", "--check", "sh ./recover"];
+    place.run(&asked[..]).refuses(1, &["stopped"]);
+    assert!(place.run("runs list").expect(0).out().is_empty());
+    // One that prints for ever is ended, too.
+    let asked = "persist check good.trace --check yes";
+    place
+        .run(asked)
+        .refuses(2, &["`yes`", "prints more than 64 MiB"]);
+}
+
+#[test]
 fn a_command_checks_each_image_once_and_what_it_did_not_see_is_said() {
     let place = Place::new();
     let trace = publish(FLUSH).replace("require data 0=01 -> 64=2a\n", "");

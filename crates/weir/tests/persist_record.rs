@@ -217,6 +217,7 @@ fn what_a_trace_cannot_say_leaves_no_file() {
         ("--pool p -o no/t -- ./cases p", 2, "cannot write no/t"),
         ("--pool p -o /dev/null -- ./cases p", 2, "regular file"),
         ("--pool p -o t -- ./script", 2, "is a script"),
+        ("--pool p -o ./p -- ./cases p", 2, "is the pool"),
         ("--on emr2s --pool p -o t -- ./cases p", 2, "this host"),
     ] {
         place

@@ -90,6 +90,14 @@ fn packed_traces_are_unpacked_and_damaged_ones_are_reported() {
     place
         .run("workload import t.lackey -o plain.toml -q")
         .expect(0);
+    // A full disk costs no description.
+    let full = place.run("workload import t.lackey -o /dev/full").expect(1);
+    assert!(full.out().contains("kind = \"workload\""), "{}", full.err());
+    assert!(
+        full.err().contains("cannot write /dev/full"),
+        "{}",
+        full.err()
+    );
     for (tool, end) in [("gzip", "gz"), ("xz", "xz"), ("zstd", "zst")] {
         if !installed(tool) {
             eprintln!("{tool} is not installed");

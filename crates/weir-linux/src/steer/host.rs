@@ -294,6 +294,7 @@ impl Host {
                 root: &self.root,
                 writes: &mut lock(writes),
             };
+            access.writes.keep_journal();
             for (tenant, seen) in self.tenants.iter_mut().zip(&mut seen) {
                 if !tenant.is_retired() {
                     seen.limits = tenant.read_back(&mut access, &self.config);

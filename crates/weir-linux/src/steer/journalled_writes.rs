@@ -7,7 +7,7 @@ use std::path::Path;
 use weir_model::capability::Unavailable;
 
 use super::journal::{
-    ActiveChange, Disk, Extent, Journal, Moment, Record, Storage, Task, Value, Watch,
+    ActiveChange, Disk, Extent, Journal, Moment, Record, Storage, Task, Value, Watch, lost,
 };
 use super::not_put_back::{Cause, NotPutBack};
 use super::replay::{JournalError, Restored, failed, gone_since, not_ours, restore_from};
@@ -33,8 +33,11 @@ impl JournalledWrites {
         folder: &Path,
         extent: Extent,
     ) -> Result<(Self, Restored), JournalError> {
+        let lost = lost(folder).map(|why| format!("the journal in {}: {why}", folder.display()));
         let storage = Disk::take(root, folder, extent).map_err(not_ours(folder))?;
-        Self::on(root, Box::new(storage)).map_err(failed(folder))
+        let (writes, mut restored) = Self::on(root, Box::new(storage)).map_err(failed(folder))?;
+        restored.notes.extend(lost);
+        Ok((writes, restored))
     }
 
     /// The same, on any storage.
@@ -215,6 +218,12 @@ impl JournalledWrites {
             }
         }
         Ok(moved)
+    }
+
+    /// Writes the journal again, if another program has removed, replaced or cut it. If that fails, the next change is refused, and
+    /// the end reports it.
+    pub fn keep_journal(&mut self) {
+        let _ = self.journal.keep();
     }
 
     /// Whether a folder was made here, and still exists.

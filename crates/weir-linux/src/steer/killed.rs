@@ -215,9 +215,25 @@ fn a_damaged_journal_stays_under_another_name_and_a_foreign_file_under_its_own()
         }
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
-    fs::remove_file(&path).unwrap();
-    let none = restore(&root, &journal, Extent::Host);
-    assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
+}
+
+#[test]
+fn a_journal_that_was_removed_since_is_no_all_clear() {
+    let (folder, root, journal) = left();
+    fs::remove_file(journal.join("journal")).unwrap();
+    let said = "what is left changed is not known";
+    let refused = restore(&root, &journal, Extent::Host).unwrap_err();
+    assert!(refused.to_string().contains(said), "{refused}");
+    let (_, restored) = JournalledWrites::open(&root, &journal, Extent::Host).unwrap();
+    assert!(restored.notes[0].contains(said), "{restored:?}");
+    // A start that could not write its first journal has changed nothing.
+    let full = folder.path().join("full");
+    fs::create_dir_all(full.join("journal.new")).unwrap();
+    JournalledWrites::open(&root, &full, Extent::Host).unwrap_err();
+    for never in [full, folder.path().join("never")] {
+        let none = restore(&root, &never, Extent::Host);
+        assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
+    }
 }
 
 #[test]
@@ -239,4 +255,36 @@ fn a_journal_that_grows_is_written_anew() {
     assert_eq!(restored.put_back, [FILES[0].0]);
     let path = folder.path().join("sys/fs/cgroup/a/cpu.max");
     assert_eq!(fs::read_to_string(path).unwrap(), FILES[0].1);
+}
+
+#[test]
+fn a_journal_that_is_removed_replaced_or_cut_is_written_again() {
+    let spoils: [fn(&Path); 4] = [
+        |journal| fs::remove_file(journal.join("journal")).unwrap(),
+        |journal| fs::remove_dir_all(journal).unwrap(),
+        |journal| fs::write(journal.join("journal"), "").unwrap(),
+        |journal| {
+            fs::write(journal.join("mine"), "today I saw a heron\n").unwrap();
+            fs::rename(journal.join("mine"), journal.join("journal")).unwrap();
+        },
+    ];
+    for (number, spoil) in spoils.into_iter().enumerate() {
+        for is_next_a_write in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            furnish(folder.path());
+            let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
+            let (mut writes, _) = JournalledWrites::open(&root, &journal, Extent::Host).unwrap();
+            writes.set(FILES[0].0, "1000 10000").unwrap();
+            spoil(&journal);
+            match is_next_a_write {
+                true => drop(writes.set(FILES[2].0, "9").unwrap()),
+                false => writes.keep_journal(),
+            }
+            drop(writes);
+            let restored = restore(&root, &journal, Extent::Host).unwrap();
+            let expected = [FILES[2].0, FILES[0].0];
+            let expected = &expected[usize::from(!is_next_a_write)..];
+            assert_eq!(restored.put_back, expected, "{number}: {restored:?}");
+        }
+    }
 }

@@ -182,6 +182,7 @@ pub(super) fn not_ours(folder: &Path) -> impl Fn(NotOurs) -> JournalError {
     move |error| match error {
         NotOurs::Kept(why) => JournalError::Kept(why),
         NotOurs::NoJournal(why) => JournalError::NoJournal(why),
+        NotOurs::Lost(why) => failed(why),
         NotOurs::Failed(_, ref why) if why.kind() == io::ErrorKind::PermissionDenied => {
             failed(format!("{error}; it is for root"))
         }

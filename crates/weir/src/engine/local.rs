@@ -43,7 +43,7 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
         }
         if ends {
             for worker in &at_work {
-                ask_to_end(worker.child.id(), false);
+                ask_to_end(worker.child.id(), None, false);
             }
         }
         thread::sleep(LOOK);

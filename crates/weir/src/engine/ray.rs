@@ -77,7 +77,7 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
             }
         }
         if failure.is_some() || round.context.stop.requested() {
-            ask_to_end(id, false);
+            ask_to_end(id, None, false);
             break;
         }
     }

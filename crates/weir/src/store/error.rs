@@ -76,6 +76,14 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// Another program removed, moved or replaced it while it was open.
+    #[error(
+        "the store {path} was removed, moved or replaced while a run was written to it, and does not have that run"
+    )]
+    Gone {
+        /// The store.
+        path: PathBuf,
+    },
     /// A store that is to be merged is this one.
     #[error("{path} is the store that others are merged into; name another one")]
     Same {
@@ -105,9 +113,10 @@ pub enum StoreError {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::Full { .. } | StoreError::Busy { .. } | StoreError::Other { .. } => {
-                Failure::Work(error.into())
-            }
+            StoreError::Full { .. }
+            | StoreError::Busy { .. }
+            | StoreError::Gone { .. }
+            | StoreError::Other { .. } => Failure::Work(error.into()),
             _ => Failure::Request(error.into()),
         }
     }

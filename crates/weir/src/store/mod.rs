@@ -12,6 +12,7 @@ mod schema;
 
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -36,7 +37,12 @@ const AGAIN: Duration = Duration::from_millis(5);
 pub struct Store {
     db: Connection,
     path: PathBuf,
+    /// The file that was opened.
+    file: Option<FileNumber>,
 }
+
+/// Device and inode number of a file: another file at the same path has others.
+type FileNumber = (u64, u64);
 
 /// One figure to keep.
 #[derive(Debug)]
@@ -129,6 +135,7 @@ impl Store {
         Ok(Self {
             db,
             path: path.into(),
+            file: number_of(path),
         })
     }
 
@@ -148,6 +155,7 @@ impl Store {
         Ok(Self {
             db,
             path: path.into(),
+            file: number_of(path),
         })
     }
 
@@ -188,7 +196,8 @@ impl Store {
         for figure in figures {
             put(&step, &path, run, figure)?;
         }
-        step.commit().at(&path)
+        step.commit().at(&path)?;
+        self.is_there()
     }
 
     /// Gives a run its document, and the list in it that has its figures, once both are whole. Points that were measured
@@ -253,7 +262,7 @@ impl Store {
     /// Closes a run.
     ///
     /// # Errors
-    /// The file cannot be written; the run then stays partial.
+    /// The file cannot be written; the run then stays partial. It was removed, or another one is in its place.
     pub fn finish(
         &mut self,
         run: RunId,
@@ -267,8 +276,18 @@ impl Store {
                 "UPDATE runs SET state = ?2, elapsed_s = ?3, warnings = ?4 WHERE id = ?1",
                 params![run.0, state.name(), elapsed_s, warnings],
             )
-            .at(&self.path)
-            .map(drop)
+            .at(&self.path)?;
+        self.is_there()
+    }
+
+    /// SQLite writes on to a file that was removed, and reports nothing.
+    fn is_there(&self) -> Result<(), StoreError> {
+        if number_of(&self.path) == self.file {
+            return Ok(());
+        }
+        Err(StoreError::Gone {
+            path: self.path.clone(),
+        })
     }
 }
 
@@ -294,6 +313,11 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
         ],
     )?;
     Ok(RunId(db.last_insert_rowid()))
+}
+
+fn number_of(path: &Path) -> Option<FileNumber> {
+    let file = std::fs::metadata(path).ok()?;
+    Some((file.dev(), file.ino()))
 }
 
 /// SQLite takes a file that is too short to be a database for a new one, and writes over it.

@@ -238,6 +238,27 @@ fn a_full_disk_is_reported_and_keeps_what_was_written_before() {
 }
 
 #[test]
+fn a_store_that_was_removed_or_replaced_takes_no_figure_in_silence() {
+    for is_replaced in [false, true] {
+        let (_folder, path) = place();
+        let mut store = Store::open(&path).unwrap();
+        let run = store.begin(&a_run("host")).unwrap();
+        add(&mut store, run, 0).unwrap();
+        fs::rename(&path, path.with_extension("old")).unwrap();
+        if is_replaced {
+            drop(Store::open(&path).unwrap());
+        }
+        for refused in [
+            add(&mut store, run, 1),
+            store.finish(run, RunState::Done, 1.0, &[]),
+        ] {
+            let why = refused.unwrap_err().to_string();
+            assert!(why.contains("removed, moved or replaced"), "{why}");
+        }
+    }
+}
+
+#[test]
 fn two_writers_wait_for_each_other_and_lose_nothing() {
     let (_folder, path) = place();
     let write = || {

@@ -91,7 +91,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         ..Job::once(context, &chosen, VERB)
     };
     let done = job.run(&study)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     verdict(done)
 }
 

@@ -199,6 +199,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         warnings: Vec::new(),
     };
     let done = job.run(&study)?;
-    shown::show(context, &done.document, Some(done.run))?;
+    shown::show(context, &done.document, done.kept_in())?;
     done.verdict()
 }

@@ -19,6 +19,7 @@ use weir_persist::{Answer, Checker, Platform, Reader, Recovered};
 
 use crate::context::Context;
 use crate::driver::header;
+use crate::ending;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::Keeping;
@@ -120,7 +121,7 @@ fn check(args: &CheckArgs, context: &Context) -> Result<()> {
     };
     let found = match &args.check {
         Some(line) => {
-            let mut command = CheckCommand::new(line, args.images as usize)?;
+            let mut command = CheckCommand::new(line, args.images as usize, context)?;
             follow(
                 args,
                 context,
@@ -207,8 +208,8 @@ where
         if checker.found().is_some() {
             break;
         }
-        if checker.tally().events % 4096 == 0 && context.stop.requested() {
-            return Err(Failure::Partial("stopped; nothing is kept".into()));
+        if checker.tally().events % 4096 == 0 {
+            stopped(context)?;
         }
     }
     checker.finish()?;
@@ -225,6 +226,13 @@ where
     ))
 }
 
+fn stopped(context: &Context) -> Result<()> {
+    match context.stop.requested() {
+        true => Err(Failure::Partial("stopped; nothing is kept".into())),
+        false => Ok(()),
+    }
+}
+
 fn open(file: &Path) -> Result<BufReader<Input>> {
     let opened = Input::open(file)
         .with_context(|| format!("cannot read the trace {}", file.display()))
@@ -233,7 +241,8 @@ fn open(file: &Path) -> Result<BufReader<Input>> {
 }
 
 /// A command that checks files of states.
-struct CheckCommand {
+struct CheckCommand<'c> {
+    context: &'c Context,
     program: String,
     arguments: Vec<String>,
     image: PathBuf,
@@ -275,8 +284,8 @@ fn hashes(of: impl Hash) -> (u64, u64) {
     (hash(0), hash(1))
 }
 
-impl CheckCommand {
-    fn new(line: &str, most: usize) -> Result<Self> {
+impl<'c> CheckCommand<'c> {
+    fn new(line: &str, most: usize, context: &'c Context) -> Result<Self> {
         let mut words = shell_words::split(line)
             .map_err(|error| Failure::request(format!("--check `{line}`: {error}")))?
             .into_iter();
@@ -286,6 +295,7 @@ impl CheckCommand {
         let image = std::env::temp_dir().join(format!("weir-persist-{}.pool", std::process::id()));
         files::check(&image)?;
         Ok(Self {
+            context,
             program,
             arguments: words.collect(),
             image,
@@ -308,7 +318,8 @@ impl CheckCommand {
         known.insert(key);
         std::fs::write(&self.image, &image)
             .with_context(|| format!("cannot write {}", self.image.display()))?;
-        let done = Command::new(&self.program)
+        let mut command = Command::new(&self.program);
+        command
             .args(&self.arguments)
             .arg(&self.image)
             .env("WEIR_MARK", state.mark())
@@ -316,10 +327,11 @@ impl CheckCommand {
                 "WEIR_DIRTY_SHUTDOWN",
                 if state.shut_down_dirty() { "1" } else { "0" },
             )
-            .stdin(Stdio::null())
-            .output()
+            .stderr(Stdio::piped());
+        let done = ending::output(&mut command, &self.context.stop)
             .with_context(|| format!("--check `{}` cannot be run", self.program))
             .map_err(Failure::Request)?;
+        stopped(self.context)?;
         if done.status.success() {
             return Ok(Answer::Legal);
         }
@@ -333,7 +345,7 @@ impl CheckCommand {
     }
 }
 
-impl Drop for CheckCommand {
+impl Drop for CheckCommand<'_> {
     fn drop(&mut self) {
         // It may never have been written.
         let _ = std::fs::remove_file(&self.image);

@@ -99,7 +99,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let study = on_model(args, context, &chosen)?;
     let done = Job::once(context, &chosen, VERB).run(&study)?;
     export(args, &study)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     done.verdict()
 }
 

@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use super::lock::{Lock, NotOurs};
@@ -17,6 +18,12 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
 
     /// Replaces all bytes, on disk: a later reader finds either the old or the new ones.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Whether the file is still there, with the bytes that were written: another program may have removed, replaced or
+    /// cut it.
+    fn is_whole(&self, _length: usize) -> bool {
+        true
+    }
 
     /// Gives the file a second name, under which it stays when it is replaced; returns that name.
     fn keep_aside(&mut self) -> io::Result<String>;
@@ -43,6 +50,8 @@ pub(crate) struct Disk {
 
 const JOURNAL: &str = "journal";
 const LOCK: &str = "lock";
+/// A journal before it has its name; it stays where it could not be written.
+const NEW: &str = "journal.new";
 /// The longest journal, in bytes; it is rewritten long before.
 const LONGEST: u64 = 1 << 26;
 
@@ -78,8 +87,8 @@ impl Disk {
         let shown = folder.display();
         match fs::symlink_metadata(folder.join(JOURNAL)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let why = format!("there is no journal in {shown}");
-                return Err(NotOurs::NoJournal(why));
+                let none = format!("there is no journal in {shown}");
+                return Err(lost(folder).map_or(NotOurs::NoJournal(none), NotOurs::Lost));
             }
             Err(error) => return Err(NotOurs::Failed(format!("looking into {shown}"), error)),
             Ok(_) => {}
@@ -107,6 +116,18 @@ impl Disk {
     fn path(&self) -> PathBuf {
         self.folder.join(JOURNAL)
     }
+}
+
+/// What is not known where a folder has the lock of an earlier run, and no journal: a run takes the lock first, and leaves both,
+/// unless its first journal could not be written.
+pub(crate) fn lost(folder: &Path) -> Option<String> {
+    let has = |name: &str| folder.join(name).exists();
+    let is_lost = has(LOCK) && !has(JOURNAL) && !has(NEW);
+    is_lost.then(|| {
+        "it is not there, but the lock of a run is: either that run ended before it changed anything, or the journal was \
+         removed, and what is left changed is not known"
+            .to_owned()
+    })
 }
 
 fn of_host(root: &Root, extent: Extent) -> Result<Option<Lock>, NotOurs> {
@@ -152,14 +173,27 @@ impl Storage for Disk {
     }
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let new = self.folder.join("journal.new");
+        let new = self.folder.join(NEW);
+        // The folder may have been removed since it was taken.
+        fs::create_dir_all(&self.folder)?;
         let mut file = File::create(&new)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, self.path())?;
         File::open(&self.folder)?.sync_all()?;
-        self.file = None;
+        self.file = Some(File::options().append(true).open(self.path())?);
         Ok(())
+    }
+
+    fn is_whole(&self, length: usize) -> bool {
+        let Some(file) = &self.file else {
+            return true;
+        };
+        let facts = |file: &fs::Metadata| (file.dev(), file.ino());
+        let (Ok(ours), Ok(now)) = (file.metadata(), fs::symlink_metadata(self.path())) else {
+            return false;
+        };
+        facts(&ours) == facts(&now) && now.len() == length as u64
     }
 
     fn keep_aside(&mut self) -> io::Result<String> {

@@ -17,6 +17,9 @@ pub(crate) enum NotOurs {
     /// The folder has no journal.
     #[error("{0}")]
     NoJournal(String),
+    /// The folder had a journal, as far as can be seen.
+    #[error("{0}")]
+    Lost(String),
     /// A call failed.
     #[error("{0}: {1}")]
     Failed(String, io::Error),

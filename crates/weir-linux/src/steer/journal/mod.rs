@@ -23,7 +23,7 @@ use weir_model::capability::Unavailable;
 
 pub(crate) use changes::{ActiveChange, Changes, Folder, Value};
 pub use disk::Extent;
-pub(crate) use disk::{Disk, Storage};
+pub(crate) use disk::{Disk, Storage, lost};
 pub(crate) use lock::NotOurs;
 pub(crate) use record::{FIRST_FORM, FORM, Record, Task};
 
@@ -169,6 +169,19 @@ impl Journal {
         }
     }
 
+    /// Writes the journal again, if another program has removed, replaced or cut it.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn keep(&mut self) -> io::Result<()> {
+        if self.storage.is_whole(self.length) {
+            return Ok(());
+        }
+        // Until it is written, the disk does not say what is in force.
+        self.is_behind = true;
+        self.rewrite()
+    }
+
     fn rewrite(&mut self) -> io::Result<()> {
         let text = whole(&self.began, &self.changes);
         self.storage.replace(text.as_bytes())?;
@@ -180,6 +193,7 @@ impl Journal {
 
     fn put(&mut self, record: &Record, sync: bool) -> io::Result<()> {
         let line = record.line();
+        self.keep()?;
         if self.length + line.len() > self.most {
             self.rewrite()?;
         }

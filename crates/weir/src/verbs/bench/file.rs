@@ -85,7 +85,7 @@ pub fn run(path: &Path, earlier: Earlier<'_>, args: &Args, context: &Context) ->
 /// Prints what was measured on several machines: one document for one, a list for more.
 fn show_all(context: &Context, done: &[Done<Points>]) -> Result<()> {
     if let [one] = done {
-        return show(context, &one.document, Some(one.run));
+        return show(context, &one.document, one.kept_in());
     }
     match context.global.format {
         Format::Json => print(&to_json(
@@ -99,7 +99,7 @@ fn show_all(context: &Context, done: &[Done<Points>]) -> Result<()> {
                     "{gap}On {}\n\n",
                     done.document.header.machine.name
                 ))?;
-                show(context, &done.document, Some(done.run))?;
+                show(context, &done.document, done.kept_in())?;
             }
             Ok(())
         }

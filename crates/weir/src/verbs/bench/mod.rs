@@ -51,7 +51,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             }
             let chosen = machine::choose_within(&context.global.on, context.global.error)?;
             let done = args.job(context, &chosen, study.study.verb()).run(study)?;
-            show(context, &done.document, Some(done.run))?;
+            show(context, &done.document, done.kept_in())?;
             let inexact = (context.global.error)
                 .and_then(|error| inexact(&done.document.output.points, error));
             done.verdict()?;

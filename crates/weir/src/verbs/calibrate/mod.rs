@@ -33,7 +33,7 @@ pub fn run(args: &Calibrate, context: &Context) -> Result<()> {
     let chosen = machine::choose(&context.global.on)?;
     let study = with_file(args, context, &chosen)?;
     let done = written(Job::once(context, &chosen, VERB).run(&study)?)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     context.note(&format!("wrote {}", done.document.output.file));
     done.verdict()
 }

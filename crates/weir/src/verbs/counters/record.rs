@@ -58,6 +58,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         counters: &counters,
         policy: None,
     };
+    args.out.as_deref().map(files::check).transpose()?;
     let document = count.run(&context.stop)?;
     counting::tell(&document);
     let format = match (&args.out, context.global.format) {

@@ -66,7 +66,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let done = Job::once(context, &chosen, Explain::VERB)
             .run(&study)
             .map_err(|failure| at_region(failure, name))?;
-        show_in(args.out.as_deref(), context, &done.document, Some(done.run))?;
+        show_in(args.out.as_deref(), context, &done.document, done.kept_in())?;
         return done.verdict();
     }
     let keeping = Keeping::begin(context, Explain::VERB)?;

@@ -108,7 +108,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     chosen.identity.name.clone_from(&name);
     let done = Job::once(context, &chosen, Fit::VERB).run(&study)?;
     write(&args.output, &done.document.output)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     let path = args.output.display();
     context.note(&format!(
         "{path} is written; `weir bench loaded --on {}` asks it",

@@ -91,6 +91,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let whole = |path: PathBuf| path.canonicalize().map_err(anyhow::Error::new);
     let program = whole(find(name).unwrap_or_else(|| name.into()))?;
     let pool = whole_path(&args.pool)?;
+    if whole_path(&args.out).is_ok_and(|out| out == pool) {
+        return Err(Failure::request(format!(
+            "--out {} is the pool; name another file for the trace",
+            args.out.display()
+        )));
+    }
     let new = New::begin(&args.out)?;
     let cannot = |error: io::Error| {
         Failure::Work(anyhow::Error::new(error).context("cannot start QEMU with a plugin"))

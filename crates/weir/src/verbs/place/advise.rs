@@ -85,7 +85,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let study = described(study, file.as_deref())?;
     let of_policy = of_policy(args, &study)?;
     let done = Job::once(context, &chosen, AdviseObjects::VERB).run(&study)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     write_policy(args, &of_policy, &done, context)?;
     done.verdict()
 }

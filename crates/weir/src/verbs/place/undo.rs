@@ -3,14 +3,16 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use weir_linux::Root;
+use weir_linux::input::Input;
 use weir_linux::memory::objects::started;
 use weir_linux::memory::{AddressRange, RangeSet};
 
 use crate::failure::{Failure, Result};
+use crate::files::OfLines;
 use crate::session::say;
 
 /// The first line of the file.
@@ -95,7 +97,7 @@ impl Noted {
     /// It cannot be read, or says something else.
     pub fn read(path: &Path) -> Result<Self> {
         let cannot = |error: std::io::Error| {
-            Failure::Request(
+            Failure::reading(
                 anyhow::Error::new(error).context(format!("cannot read {}", path.display())),
             )
         };
@@ -105,7 +107,11 @@ impl Noted {
                 path.display()
             ))
         };
-        let text = std::fs::read_to_string(path).map_err(cannot)?;
+        let mut text = String::new();
+        let opened = Input::open(path).map(OfLines::new);
+        opened
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .map_err(cannot)?;
         // Where its writer was killed the last line may lack its end; no page of it has moved.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut of = None;

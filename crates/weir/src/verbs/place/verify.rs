@@ -15,6 +15,7 @@ use weir_model::statistics::student_t975;
 use weir_model::units::Nanos;
 
 use crate::context::Context;
+use crate::ending;
 use crate::failure::{Failure, Result};
 
 /// Between two looks for a stop request.
@@ -190,13 +191,14 @@ impl Gauge {
             Some(counter) => {
                 let (began, before) = (Instant::now(), counter.total());
                 wait(self.wanted.window, context);
-                (counter.total() - before) / began.elapsed().as_secs_f64()
+                Ok((counter.total() - before) / began.elapsed().as_secs_f64())
             }
-            None => self.command()?,
+            None => self.command(context),
         };
         if context.stop.requested() {
             return Err(Failure::Partial("stopped while it was measured".into()));
         }
+        let value = value?;
         match started(&self.root, self.process) == self.began {
             true => Ok(value),
             false => Err(Failure::work(format!(
@@ -207,12 +209,12 @@ impl Gauge {
     }
 
     /// The last number that the command prints.
-    fn command(&self) -> Result<f64> {
+    fn command(&self, context: &Context) -> Result<f64> {
         let text = self.wanted.measure.as_deref().unwrap_or_default();
         let mut command = Command::new("sh");
-        command.args(["-c", text]).stdin(Stdio::null());
+        command.args(["-c", text]);
         command.env("WEIR_PID", self.process.to_string());
-        let ran = command.stderr(Stdio::inherit()).output();
+        let ran = ending::output(command.stderr(Stdio::inherit()), &context.stop);
         let ran = ran.map_err(|error| Failure::work(format!("`{text}`: {error}")))?;
         if !ran.status.success() {
             return Err(Failure::work(format!(

@@ -146,7 +146,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let chosen = machine::choose(&context.global.on)?;
     let done = Job::once(context, &chosen, PLAN_INSENSITIVE).run(&args.study)?;
     write(args)?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     done.verdict()
 }
 

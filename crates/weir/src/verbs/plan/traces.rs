@@ -150,7 +150,7 @@ impl Options {
         let opened = Input::open(file)
             .with_context(|| format!("cannot read the trace {name}"))
             .map_err(Failure::Request)?;
-        let from = BufReader::new(opened.giving_up());
+        let from = BufReader::new(files::OfLines::new(opened.giving_up()));
         let read = match self.written_as {
             As::Google2019 => google::read(&name, self.machine, self.low_priority, from),
             As::AzureVm => read::read(&name, read::Format::AzureVm, from),

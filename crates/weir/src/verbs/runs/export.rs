@@ -82,6 +82,12 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
     };
     let kind = args.kind.unwrap_or(by_format);
     if let Some(file) = &args.samples {
+        if args.output.as_ref() == Some(file) {
+            return Err(Failure::request(format!(
+                "--samples {} is the file of -o; name another one",
+                file.display()
+            )));
+        }
         let rows = sample_rows(&runs)?;
         let bytes = match kind {
             Export::Csv => csv::to_csv(&rows)?.into_bytes(),

@@ -1,10 +1,10 @@
 //! The configuration as a file.
 
-use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use weir_linux::input::Input;
 use weir_steer::config::{Config, Known};
 
 use crate::failure::{Failure, Result};
@@ -56,10 +56,10 @@ fn read_alone(path: &Path) -> Result<Config> {
 fn text(path: &Path, hint: &str) -> Result<String> {
     let message = || format!("cannot read the configuration {}{hint}", path.display());
     let mut bytes = Vec::new();
-    File::open(path)
+    Input::open(path)
         .and_then(|file| file.take(LONGEST + 1).read_to_end(&mut bytes))
         .with_context(message)
-        .map_err(Failure::Request)?;
+        .map_err(Failure::reading)?;
     String::from_utf8(bytes)
         .with_context(message)
         .map_err(Failure::Request)

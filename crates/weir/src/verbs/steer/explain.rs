@@ -1,17 +1,18 @@
 //! `weir steer explain`: a decision in words, from the log or from a stored run.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use weir_lab::Outcome as _;
+use weir_linux::input::Input;
 use weir_steer::document::ScenarioOutcome;
 use weir_steer::log::{ChangeDetector, LogLine};
 
 use super::config_file;
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
+use crate::files::OfLines;
 use crate::output::{print_as, to_json, wrap};
 use crate::session::say;
 use crate::shown::document;
@@ -97,11 +98,11 @@ fn log_path(args: &Args) -> Result<Option<PathBuf>> {
 /// Lines of a log: the last, and those of the requested number. Unreadable lines are counted.
 fn of_log(path: &Path, wanted: Option<u64>) -> Result<Vec<LogLine>> {
     let text = || format!("cannot read the decision log {}", path.display());
-    let file = File::open(path)
+    let file = Input::open(path)
         .with_context(text)
         .map_err(Failure::Request)?;
     let (mut kept, mut broken) = (Vec::<LogLine>::new(), 0);
-    for line in BufReader::new(file).split(b'\n') {
+    for line in BufReader::new(OfLines::new(file)).split(b'\n') {
         let line = line.with_context(text)?;
         if line.is_empty() {
             continue;

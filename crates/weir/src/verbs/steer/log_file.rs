@@ -2,6 +2,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
@@ -91,6 +92,10 @@ impl Rotated {
 
     fn reopen(&mut self) -> io::Result<()> {
         let path = &self.config.path;
+        // Opening one would wait for its reader, and steering for that.
+        if fs::metadata(path).is_ok_and(|found| found.file_type().is_fifo()) {
+            return Err(io::Error::other("it is a pipe"));
+        }
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         self.size = file.metadata()?.len();
         self.file = Some(file);
@@ -174,6 +179,16 @@ mod tests {
             let text = fs::read_to_string(&path).unwrap();
             prop_assert_eq!(text.lines().last(), lines.last().map(String::as_str));
         }
+    }
+
+    #[test]
+    fn a_pipe_is_no_log_and_is_not_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+        assert!(made.unwrap().success());
+        let opened = LogFile::open(&LogConfig::at(pipe), |_| {}).map(drop);
+        assert_eq!(opened.unwrap_err().to_string(), "it is a pipe");
     }
 
     #[test]

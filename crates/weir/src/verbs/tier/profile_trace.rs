@@ -1,11 +1,11 @@
 //! A profile of a recorded trace of accesses.
 
-use std::fs::File;
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 
 use anyhow::{Context as _, anyhow};
 use weir_lab::Outcome as _;
+use weir_linux::input::Input;
 use weir_model::document::Document;
 use weir_model::heat::SeenPages;
 use weir_model::units::{Bytes, Nanos};
@@ -18,6 +18,7 @@ use super::profile_host::bad;
 use crate::context::Context;
 use crate::driver::header;
 use crate::failure::{Failure, Result};
+use crate::files::OfLines;
 use crate::keeping::Keeping;
 use crate::progress::Progress;
 
@@ -107,17 +108,17 @@ pub(super) fn run(args: &Args, file: &Path, context: &Context) -> Result<()> {
 /// Calls with each access, in order.
 fn read(path: &Path, context: &Context, what: &str, mut of: impl FnMut(Access)) -> Result<()> {
     let name = path.display().to_string();
-    let opened = File::open(path).with_context(|| format!("cannot open {name}"));
+    let opened = Input::open(path).with_context(|| format!("cannot open {name}"));
     let file = opened.map_err(Failure::Request)?;
-    let length = file.metadata().map_or(0, |data| data.len());
+    let length = file.file().metadata().map_or(0, |data| data.len());
     let mut progress = Progress::begin(&format!("{what} the trace"), 100, context.global.quiet);
     let (mut lines, mut bytes, mut before) = (0_u64, 0_u64, 0.0);
     let mut line = String::new();
-    let mut reader = BufReader::new(file);
+    let mut reader = BufReader::new(OfLines::new(file));
     loop {
         line.clear();
         let read = reader.read_line(&mut line);
-        let read = read.map_err(|why| Failure::Request(anyhow!("{name}:{}: {why}", lines + 1)))?;
+        let read = read.map_err(|why| Failure::reading(anyhow!("{name}:{}: {why}", lines + 1)))?;
         if read == 0 {
             break;
         }

@@ -58,7 +58,7 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
     let done = Job::once(context, &chosen, VERB)
         .run(&study)
         .map_err(|failure| at_region(failure, &named))?;
-    show(context, &done.document, Some(done.run))?;
+    show(context, &done.document, done.kept_in())?;
     done.verdict()
 }
 

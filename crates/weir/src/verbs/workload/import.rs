@@ -17,6 +17,7 @@ use crate::driver::header;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::Keeping;
+use crate::output::print;
 use crate::progress::Progress;
 use crate::session::say;
 use crate::studies::WORKLOAD_IMPORT;
@@ -249,7 +250,10 @@ pub fn write(
         let text = description.workload.to_toml(&description.remarks);
         // The file has to be one that is read again.
         Workloads::check(&path, &text).map_err(|mistakes| Failure::work(mistakes.to_string()))?;
-        files::write(file, &text)
+        files::write(file, &text).inspect_err(|_| {
+            // A recording may have taken hours; that it cannot be printed either adds nothing to the error.
+            drop(print(&text));
+        })
     };
     let mut progress = Progress::begin("comparing", 100, context.global.quiet);
     let mut compared = |description: &Described| {
