@@ -43,6 +43,10 @@ fn every_verb_keeps_a_run() {
         assert!(shown.ends_with(&printed), "{shown}\n{printed}");
     }
     place.run("report last -o page.html").expect(0);
+    // A bar of the second copy is named once.
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains(">4 sockets: "), "{page}");
+    assert!(!page.contains(">4, 4 sockets: "), "{page}");
 }
 
 #[test]
