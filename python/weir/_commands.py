@@ -12,7 +12,7 @@ import shlex
 import sys
 import threading
 import warnings
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from . import _errors, _runs, _weir
 from ._progress import Progress
@@ -135,6 +135,8 @@ def _values(value: Any) -> List[str]:
         return [os.fspath(value)]
     if isinstance(value, _runs.Run):
         return [str(value.id)]
+    if isinstance(value, Mapping):
+        raise TypeError(f"an option takes a value or a list of values, and no dictionary: {value!r}")
     if isinstance(value, Iterable):
         return [word for one in value for word in _values(one)]
     return [str(value)]

@@ -124,6 +124,8 @@ def test_words_are_those_that_a_shell_would_give():
     assert loaded(quick=False, on="m", seed=3) == ["bench", "loaded", "--on=m", "--seed=3"]
     with pytest.raises(TypeError, match="quick is on or off; write quick=True"):
         loaded(quick="no")
+    with pytest.raises(TypeError, match="no dictionary: {1: 2}"):
+        loaded(threads={1: 2})
     assert loaded(threads=range(1, 3)) == ["bench", "loaded", "--threads=1,2"]
     assert of("reproduce")("a", ["b", "c"], only=["x", "y"]) == ["reproduce", "a", "b", "c", "--only=x", "--only=y"]
     assert of("counters", "record")(command=["ls", "-l"])[-3:] == ["--", "ls", "-l"]

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use serde::Serialize;
+use weir_lab::plan::distinct;
 use weir_lab::{Ask, Lab, LabError, Study};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
@@ -191,7 +192,7 @@ impl Study for NeighbourSearch {
         }
         let datasets = match self.datasets.is_empty() {
             true => Dataset::ALL.to_vec(),
-            false => self.datasets.clone(),
+            false => distinct(&self.datasets),
         };
         let stamp = self.vectors.as_deref().map(stamp).transpose()?;
         let asks: Vec<Steps> = (datasets.iter())

@@ -136,6 +136,16 @@ impl Designs {
         }
     }
 
+    /// Why there is a figure of no design: how many were tried, and the reason of the first.
+    pub fn why_none(&self) -> Option<String> {
+        let why = self.designs.first()?.why.as_deref()?;
+        let none = self.designs.iter().all(|own| own.why.is_some());
+        none.then(|| {
+            let tried = self.designs.len();
+            format!("none of {tried} designs can be measured; of the first: {why}")
+        })
+    }
+
     fn conclusion(&self) -> String {
         let (tried, on) = (self.designs.len(), self.on_front());
         if on.is_empty() {

@@ -67,12 +67,10 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
     );
     let axes = axes.and_then(|field| field.tables(MOST_ENTRIES));
     let axes: Option<Vec<(Axis, Vec<Field<'_>>)>> = axes.and_then(|tables| {
-        tables
-            .iter()
-            .map(axis)
-            .collect::<Vec<_>>()
-            .into_iter()
-            .collect()
+        let read: Vec<_> = tables.iter().map(axis).collect();
+        let axes: Vec<_> = read.into_iter().collect::<Option<_>>()?;
+        named_apart(&tables, &axes)?;
+        Some(axes)
     });
     let base = root.get("base");
     let chosen = axes
@@ -154,6 +152,26 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
     Some(space)
 }
 
+/// Refuses axes of one name, and those with the name of another column of the rows.
+fn named_apart(tables: &[Table<'_>], axes: &[(Axis, Vec<Field<'_>>)]) -> Option<()> {
+    let columns = Frame::of::<Design>("designs", &[]).columns;
+    for (at, (table, (axis, _))) in tables.iter().zip(axes).enumerate() {
+        let name = &axis.name;
+        let mut earlier = axes.iter().take(at);
+        let message = if earlier.any(|(other, _)| other.name == *name) {
+            format!("two axes are called `{name}`")
+        } else if columns.iter().any(|column| column.name == *name) {
+            format!("an axis cannot be called `{name}`: a figure of designs is")
+        } else {
+            continue;
+        };
+        let key = if table.has("name") { "name" } else { "key" };
+        table.wrong(key, message, Some("give it another `name`".into()));
+        return None;
+    }
+    Some(())
+}
+
 /// How many designs are tried.
 fn points_of(root: &Table<'_>, space: &Space, points: Option<u64>) -> Option<u64> {
     let all = count(&space.sizes());
@@ -187,20 +205,7 @@ fn points_of(root: &Table<'_>, space: &Space, points: Option<u64>) -> Option<u64
 /// Builds the base with each value of each axis, so that what can never be is refused at its place.
 fn try_values(space: &Space, fields: &[Vec<Field<'_>>], models: &Models) -> Option<()> {
     let mut good = Some(());
-    let columns = Frame::of::<Design>("designs", &[]).columns;
-    let mut names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
     for (axis, fields) in space.axes.iter().zip(fields) {
-        if names.contains(&axis.name.as_str()) {
-            let message = format!(
-                "an axis cannot be called `{}`: a column of the rows is",
-                axis.name
-            );
-            fields
-                .first()?
-                .report(message, Some("give it another `name`".into()));
-            return None;
-        }
-        names.push(&axis.name);
         for (at, value) in axis.values.iter().enumerate() {
             let built = candidate::of(space, [(&axis.key, value.as_str())].into_iter(), models);
             if let Err(why) = built {

@@ -169,7 +169,7 @@ fn every_mistake_names_file_line_and_key() {
         (
             "name = \"cards\"",
             "name = \"pages\"",
-            "an axis cannot be called `pages`",
+            "two axes are called `pages`",
         ),
         ("base =", "this is no TOML\nbase =", "not valid TOML"),
     ] {

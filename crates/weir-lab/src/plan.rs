@@ -1,6 +1,6 @@
 //! What to measure: points as data, each complete in itself.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -490,8 +490,26 @@ pub(crate) fn doubling(most: u32) -> Vec<u32> {
 }
 
 /// What was asked for, or what is usual where nothing was.
-pub(crate) fn or_usual<T: Clone>(asked: &[T], usual: &[T]) -> Vec<T> {
-    if asked.is_empty() { usual } else { asked }.to_vec()
+pub(crate) fn or_usual<T: Clone + PartialEq>(asked: &[T], usual: &[T]) -> Vec<T> {
+    distinct(if asked.is_empty() { usual } else { asked })
+}
+
+/// Each of these values once, where it comes first.
+pub fn distinct<T: Clone + PartialEq>(values: &[T]) -> Vec<T> {
+    let mut all: Vec<T> = Vec::new();
+    for value in values {
+        if !all.contains(value) {
+            all.push(value.clone());
+        }
+    }
+    all
+}
+
+/// Each of these points once, where it comes first: values that were given twice ask for a point twice.
+pub fn each_once(mut points: Vec<PointSpec>) -> Vec<PointSpec> {
+    let mut known = HashSet::new();
+    points.retain(|point| known.insert(point.to_string()));
+    points
 }
 
 /// Refuses a working set that does not hold two lines.

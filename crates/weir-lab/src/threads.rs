@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+use crate::plan::distinct;
+
 /// One thread count, or a range with both ends in it.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub struct Threads(RangeInclusive<u32>);
@@ -11,9 +13,10 @@ pub struct Threads(RangeInclusive<u32>);
 const MOST_THREADS: u32 = 4096;
 
 impl Threads {
-    /// Every count of these, in order.
+    /// Every count of these, in order and once.
     pub fn all(ranges: &[Self]) -> Vec<u32> {
-        ranges.iter().flat_map(|range| range.0.clone()).collect()
+        let counts: Vec<u32> = ranges.iter().flat_map(|range| range.0.clone()).collect();
+        distinct(&counts)
     }
 }
 
@@ -58,6 +61,8 @@ mod tests {
         assert_eq!("1..32".parse(), Ok(Threads(1..=32)));
         assert_eq!("2-8".parse(), Ok(Threads(2..=8)));
         assert_eq!("1..=3".parse(), Ok(Threads(1..=3)));
+        let twice = [Threads(2..=4), Threads(1..=3), Threads(3..=3)];
+        assert_eq!(Threads::all(&twice), [2, 3, 4, 1]);
     }
 
     #[test]

@@ -283,6 +283,17 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
     assert_eq!(ids, ["SUP-012", "INT-091"]);
     assert!(found.partial);
     assert!(!reproduce(&published).partial);
+    assert_eq!(found.unfinished, ["MEM-037"]);
+    let about = About {
+        machine: &Identity::default(),
+        topology: &Topology::default(),
+    };
+    let said = found.answer(about);
+    let missing = said.iter().find(|own| own.about == "not finished");
+    assert_eq!(
+        missing.unwrap().text,
+        "1 row is missing, since the work was stopped: MEM-037"
+    );
 }
 
 #[test]

@@ -5,6 +5,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_lab::plan::distinct;
 use weir_lab::view::{Part, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::units::Nanos;
@@ -192,7 +193,7 @@ impl Latency {
             (1e-3, 1e9),
             "above 0 ns",
         )?;
-        for &sockets in &self.sockets {
+        for sockets in distinct(&self.sockets) {
             let bounds = (2.0, f64::from(MOST));
             within(
                 "a pool's size",
@@ -209,7 +210,7 @@ impl Latency {
             ..self.load("local", 1, Build::of(1))
         };
         let mut paths = vec![self.summed(local)];
-        for &sockets in &self.sockets {
+        for sockets in distinct(&self.sockets) {
             let build = Build::of(sockets);
             let memory = match build.switch {
                 true => "switch and devices",

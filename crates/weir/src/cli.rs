@@ -1,7 +1,10 @@
 //! The arguments, and their help.
 
+use std::ffi::OsString;
+
 use clap::builder::styling::{AnsiColor, Styles};
-use clap::{Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use weir_insight::studies::calibrate::Calibrate;
 
 use crate::context::Global;
@@ -61,6 +64,33 @@ pub const MACHINES: &str = "\
                         with another value of a key of the part before the comma
   ./my.toml+cxl-a       a part from a file (docs/platforms.md)
   FILE.machine          a recording from `weir doctor --record`, to look at";
+
+impl Cli {
+    /// Reads arguments, the program's name first.
+    ///
+    /// # Errors
+    /// What is wrong with them, or help that they ask for.
+    pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
+        Self::try_parse_from(arguments).map_err(|error| {
+            let (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) =
+                (error.kind(), error.get(ContextKind::InvalidArg))
+            else {
+                return error;
+            };
+            let is_number = unknown
+                .strip_prefix('-')
+                .is_some_and(|digit| digit.parse::<u8>().is_ok());
+            let mut words = arguments.iter().filter_map(|word| word.to_str());
+            match words.find(|word| is_number && word.starts_with(unknown)) {
+                Some(word) => Self::command().error(
+                    ErrorKind::InvalidValue,
+                    format!("`{word}`: a value must not be negative"),
+                ),
+                None => error,
+            }
+        })
+    }
+}
 
 /// The verbs.
 #[derive(Debug, Subcommand)]

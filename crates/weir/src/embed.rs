@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 
-use clap::{CommandFactory, Parser};
+use clap::CommandFactory;
 use serde_json::Value;
 use weir_lab::studies::POINT_STUDIES;
 use weir_model::frame::Frame;
@@ -103,7 +103,8 @@ pub fn run(words: Vec<OsString>, listener: Arc<dyn Listener>) -> Ran {
     };
     let typed = words.iter().map(|word| word.to_string_lossy().into_owned());
     let typed: Vec<String> = typed.collect();
-    let mut cli = match Cli::try_parse_from(std::iter::once("weir".into()).chain(words)) {
+    let words: Vec<OsString> = std::iter::once("weir".into()).chain(words).collect();
+    let mut cli = match Cli::read(&words) {
         Ok(cli) => cli,
         Err(error) => {
             let text = error.render().to_string();

@@ -43,8 +43,6 @@ pub mod verbs;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use cli::{Cli, Verb};
 use context::{Context, Global};
 use failure::{Failure, Result};
@@ -54,7 +52,7 @@ use session::say;
 /// Runs the command with these arguments, the program's name first.
 pub fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let arguments: Vec<OsString> = arguments.collect();
-    let cli = match Cli::try_parse_from(&arguments) {
+    let cli = match Cli::read(&arguments) {
         Ok(cli) => cli,
         Err(error) => {
             // Help goes to standard output, mistakes to standard error; a closed one is no matter.

@@ -9,9 +9,10 @@ use weir_linux::memory::Pages;
 use weir_linux::steer::Restored;
 use weir_linux::storage::Wish;
 use weir_model::capability::{Capability, Feature};
+use weir_model::diagnostic::{closest, did_you_mean, quote};
 use weir_model::machine::{Identity, MachineKind, Testbed};
 use weir_model::platform::{Definition, Library, Mistakes, Platform};
-use weir_model::toml::MOST_BYTES;
+use weir_model::toml::{self, MOST_BYTES};
 use weir_model::topology::{TierName, Topology};
 use weir_sim::{Sampling, SimTestbed};
 
@@ -386,6 +387,41 @@ fn add(library: &mut Library, path: &str, text: &str) -> Result<String> {
             added.map_err(|mistakes| Failure::request(mistakes.to_string()))?;
         }
     }
+    Ok(name)
+}
+
+/// The name of what a platform file describes, if all devices that it names are known as well.
+///
+/// # Errors
+/// The file has mistakes, or one of the devices beside it.
+pub fn check_file(path: &str, text: &str) -> Result<String> {
+    let mut library = Library::builtin();
+    let name = add(&mut library, path, text)?;
+    let unknown = |name: &str| {
+        let device = library.get(name);
+        !matches!(device, Some(Definition::Device(_) | Definition::Storage(_)))
+    };
+    let devices = (library.list().into_iter())
+        .filter(|own| !matches!(own, Definition::Host(_)))
+        .map(Definition::name);
+    let devices: Vec<&str> = devices.collect();
+    let named = toml::read(path, text, "a platform file", |root| {
+        let own = root.get("default_devices");
+        let own = own.map_or(Some(Vec::new()), |field| field.list("device names", 64))?;
+        for field in own {
+            let device = field.text()?;
+            if unknown(device) {
+                let message = format!("`{}` is no device that is known", quote(device));
+                let near = did_you_mean(&closest(device, devices.iter().copied()));
+                let help = near.unwrap_or_else(|| {
+                    format!("`weir platforms list` has their names; a file beside this one would be {device}.toml")
+                });
+                field.report(message, Some(help));
+            }
+        }
+        Some(())
+    });
+    named.map_err(|mistakes| Failure::request(mistakes.to_string()))?;
     Ok(name)
 }
 

@@ -65,6 +65,23 @@ fn a_space_has_a_front_in_words_rows_and_pictures() {
 }
 
 #[test]
+fn a_space_without_a_design_that_can_be_measured_fails() {
+    let place = Place::new();
+    let space = SPACE.replace("[1, 2]", "[0]").replace("\"dram\", ", "");
+    let done = place.run(words(&place, &space)).expect(1);
+    assert!(
+        done.err().contains("none of 1 designs can be measured"),
+        "{}",
+        done.err()
+    );
+    assert!(
+        done.out().contains("there are no figures"),
+        "{}",
+        done.out()
+    );
+}
+
+#[test]
 fn a_run_that_was_stopped_goes_on_from_the_answers_that_were_kept() {
     let place = Place::new();
     let asked = with(words(&place, SPACE), "--format json");
@@ -141,6 +158,14 @@ fn a_space_with_mistakes_is_refused_with_their_places() {
             "known are speed, neighbour, p99",
         ],
     );
+    let twice = SPACE.replace("name = \"pages\"", "name = \"cards\"");
+    place
+        .run(words(&place, &twice))
+        .refuses(2, &["space.toml:10:8", "two axes are called `cards`"]);
+    let figure = SPACE.replace("name = \"pages\"", "name = \"watts\"");
+    place
+        .run(words(&place, &figure))
+        .refuses(2, &["space.toml:10:8", "a figure of designs is"]);
     place
         .run("design --file nowhere.toml")
         .refuses(2, &["nowhere.toml"]);

@@ -43,6 +43,10 @@ fn every_verb_keeps_a_run() {
         assert!(shown.ends_with(&printed), "{shown}\n{printed}");
     }
     place.run("report last -o page.html").expect(0);
+    // A bar of the second copy is named once.
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains(">4 sockets: "), "{page}");
+    assert!(!page.contains(">4, 4 sockets: "), "{page}");
 }
 
 #[test]
@@ -108,6 +112,9 @@ fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_reported_with_their_
     place
         .run("plan latency --sockets 65")
         .refuses(2, &["2 to 64 sockets"]);
+    place
+        .run("plan latency --port -5ns")
+        .refuses(2, &["`-5ns`: a value must not be negative"]);
     place
         .run("plan failures --share 150%")
         .refuses(2, &["--share is 150 %", "0 % to 100 %"]);

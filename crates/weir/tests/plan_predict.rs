@@ -174,6 +174,11 @@ fn untouched_memory_is_judged_by_day_kept_and_balanced_with_programs() {
             .out()
             .contains("weir plan pool --marked")
     );
+    // Errors that no step of either curve has a use for.
+    let said = place.run(balanced.replace("90%", "50%")).expect(0).out();
+    let said = said.replace("\n  ", " ");
+    assert!(said.contains("both curves end there"), "{said}");
+    assert!(!said.contains("the most for which"), "{said}");
     place
         .run("plan balance --programs memory.json --memory programs.json")
         .refuses(

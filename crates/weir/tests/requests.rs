@@ -186,6 +186,19 @@ fn a_platform_file_of_garbage_is_explained_at_line_and_column() {
         .run("platforms check nowhere.toml")
         .refuses(2, &["nowhere.toml", "No such file"]);
     place.run("platforms check .").refuses(2, &["folder"]);
+
+    let host = include_str!("../../../platforms/emr2s.toml");
+    place.file(
+        "ours.toml",
+        host.replacen('\n', "\ndefault_devices = [\"cxl-a\", \"clx-b\"]\n", 1),
+    );
+    for words in ["platforms check ours.toml", "topo --on ./ours.toml"] {
+        place.run(words).refuses(2, &["clx-b"]);
+    }
+    place.run("platforms check ours.toml").refuses(
+        2,
+        &["ours.toml:2:29", "default_devices", "did you mean `cxl-b`?"],
+    );
 }
 
 #[test]

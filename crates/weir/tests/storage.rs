@@ -118,6 +118,14 @@ fn memory_and_storage_are_set_beside_each_other() {
     every_request_is_timed(&place, &document);
 }
 
+#[test]
+fn the_limit_of_a_drive_says_that_its_flash_sets_it() {
+    let topo = Place::new().run("topo --on emr2s+ssd-nvme4 --format csv");
+    let out = topo.expect(0).out();
+    let flash = "its flash, as measured: 6.8 GB/s read, 4.0 GB/s written";
+    assert!(out.contains(flash), "{out}");
+}
+
 /// As many requests were timed as their bytes say, but for those under way at a window's edges.
 fn every_request_is_timed(place: &Place, document: &Value) {
     let export = ["runs", "export", "--as", "record", "last"];

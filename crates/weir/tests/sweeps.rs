@@ -34,6 +34,31 @@ fn a_file_gives_the_points_that_flags_give() {
 }
 
 #[test]
+fn a_value_that_is_given_twice_is_taken_once() {
+    let place = Place::new();
+    let sweep = |values: &str| {
+        let on = "on = \"emr2s,core.count=4\"";
+        let args = "args = { tier = \"dram\", size = \"64M\" }";
+        format!("[[sweep]]\nexperiment = \"bandwidth\"\n{on}\nmatrix = {{ {values} }}\n{args}\n")
+    };
+    let twice = sweep("op = [\"ld\", \"ld\"], threads = [1, \"1..2\"]");
+    let again = sweep("op = [\"ld\"], threads = [2]");
+    place.file("sweep.toml", twice + &again);
+    for words in [
+        "bench --file sweep.toml",
+        "bench bandwidth --on emr2s,core.count=4 --tier dram,dram --op ld,ld --threads 1,1..2 --size 64M",
+    ] {
+        let done = place.run(with(words, "--format json")).expect(0).json();
+        let points = done["points"].as_array().unwrap();
+        let threads: Vec<u64> = points
+            .iter()
+            .map(|p| p["threads"].as_u64().unwrap())
+            .collect();
+        assert_eq!(threads, [1, 2], "{words}");
+    }
+}
+
+#[test]
 fn several_machines_are_several_runs() {
     let place = Place::new();
     place.file(

@@ -292,6 +292,9 @@ fn a_profile_of_a_model_is_stored_and_made_once() {
         "{text}"
     );
     assert_eq!(profile(&place.run(model).expect(0).out()), printed);
+    place.run("report last -o page.html").expect(0);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(page.contains(">t [s]<") && !page.contains(">t s<"));
     // Of a run that was stopped before it had an answer, the store has the head.
     let db = rusqlite::Connection::open(place.store()).unwrap();
     let stopped = "UPDATE runs SET state = 'partial', document = json_remove(document, '$.source')";

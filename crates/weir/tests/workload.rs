@@ -117,6 +117,16 @@ fn wrong_requests_are_refused_with_what_would_do() {
     refused(&on("--pages 3k"), "no size of pages");
     refused("workload run chase --pages 4k", "only a model runs");
     refused("workload check missing.toml", "missing.toml");
+    let text = std::fs::read_to_string(concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../workloads/chase.toml"
+    ));
+    let quoted = text.unwrap().replacen("cpi = ", "cpi = \"0.45\" # ", 1);
+    place.file("quoted.toml", quoted);
+    refused(
+        "workload check quoted.toml",
+        "is text in quotes, but must be a number",
+    );
     let json = place.run("workload run nothing.toml --format json");
     assert!(serde_json::from_str::<Value>(&json.expect(2).out()).is_err());
 }

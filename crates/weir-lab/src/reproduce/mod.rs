@@ -35,10 +35,13 @@ pub struct Reproduction {
     /// Published rows that state no measured figure, and so are not among `rows`.
     #[serde(default)]
     pub left_out: usize,
+    /// Published rows that were not finished when the work was stopped, and so are not among `rows`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
     /// What makes our figures less than trustworthy.
     #[serde(skip)]
     pub warnings: Vec<String>,
-    /// Whether it was stopped; rows that were not finished by then are missing.
+    /// Whether it was stopped before its end.
     #[serde(skip)]
     pub partial: bool,
     /// Whether answers of other workers are missing.
@@ -79,12 +82,12 @@ impl Engine<'_> {
                 break;
             }
         }
-        let (mut rows, mut left_out, mut partial) = (Vec::new(), 0, false);
+        let (mut rows, mut left_out, mut unfinished) = (Vec::new(), 0, Vec::new());
         for (row, rule) in ruled {
             match self.answer(row, rule, &results) {
                 Some(Some(row)) => rows.push(row),
                 Some(None) => left_out += 1,
-                None => partial = true,
+                None => unfinished.push(row.id.clone()),
             }
         }
         Reproduction {
@@ -92,7 +95,8 @@ impl Engine<'_> {
             platforms: results.digests(),
             warnings: results.warnings(),
             left_out,
-            partial,
+            partial: !unfinished.is_empty(),
+            unfinished,
             of_others,
         }
     }

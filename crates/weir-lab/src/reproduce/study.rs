@@ -193,6 +193,18 @@ impl Outcome for Reproduction {
         }
         let noted = by_note.into_iter();
         all.extend(noted.map(|(text, ids)| note(&ids.join(", "), text.into())));
+        if !self.unfinished.is_empty() {
+            let rows = match self.unfinished.len() {
+                1 => "row is",
+                _ => "rows are",
+            };
+            let text = format!(
+                "{} {rows} missing, since the work was stopped: {}",
+                self.unfinished.len(),
+                self.unfinished.join(", ")
+            );
+            all.push(note("not finished", text));
+        }
         if self.left_out > 0 {
             let rows = match self.left_out {
                 1 => "row states",

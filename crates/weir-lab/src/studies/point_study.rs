@@ -5,6 +5,7 @@ use weir_model::document::Point;
 use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
 
+use crate::plan::each_once;
 use crate::view::View;
 use crate::{LabError, PointSpec, Verdict};
 
@@ -68,7 +69,7 @@ pub trait AnyStudy: Send + Sync {
     /// The words of the command.
     fn verb(&self) -> &'static str;
 
-    /// See [`PointStudy::plan`].
+    /// See [`PointStudy::plan`]; each point is there once.
     ///
     /// # Errors
     /// See [`PointStudy::plan`].
@@ -87,7 +88,7 @@ impl<S: PointStudy> AnyStudy for S {
     }
 
     fn plan(&self, topology: &Topology) -> Result<Vec<PointSpec>, LabError> {
-        PointStudy::plan(self, topology)
+        PointStudy::plan(self, topology).map(each_once)
     }
 
     fn left_out(&self, topology: &Topology) -> Vec<String> {

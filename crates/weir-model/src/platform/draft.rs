@@ -172,7 +172,7 @@ pub fn steps(kind: FileKind, row: &ParameterRow, count: u32) -> Vec<String> {
             let share = f64::from(step) / f64::from(count.max(2) - 1);
             // Counts and times by equal factors, shares by equal steps.
             let n = match key.kind {
-                Kind::Share => low + (high - low) * share,
+                Kind::Share | Kind::Number => low + (high - low) * share,
                 _ if low > 0.0 => low * (high / low).powf(share),
                 _ => low + (high - low) * share,
             };

@@ -62,7 +62,7 @@ impl Dram {
 }
 
 impl StorageDevice {
-    /// Upper bounds of the device: its link in each direction, or its dies and flash, whichever is less.
+    /// Upper bounds of the device: what its dies and flash give in each direction, which is no more than its link carries.
     pub fn limits(&self) -> Limits {
         let (link, measured) = (self.link.value, &self.measured);
         let read = measured.sequential_read.value.min(link);
@@ -72,7 +72,9 @@ impl StorageDevice {
             write,
             total: GbPerSec(read.get() + write.get()),
             idle: Some(measured.write_idle.value.min(measured.read_idle.value)),
-            basis: format!("a link of {link} each way, {STORAGE_BLOCK} requests"),
+            basis: format!(
+                "its flash, as measured: {read:.1} read, {write:.1} written; {STORAGE_BLOCK} requests; a link of {link} each way"
+            ),
         }
     }
 }

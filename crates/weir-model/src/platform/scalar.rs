@@ -16,6 +16,8 @@ pub enum Kind {
     Count,
     /// A share, 0 to 1.
     Share,
+    /// A number that may have a fraction.
+    Number,
     /// A time with its unit.
     Time,
     /// A bandwidth with its unit.
@@ -57,6 +59,7 @@ impl Kind {
         match self {
             Kind::Count => "a whole number",
             Kind::Share => "a share",
+            Kind::Number => "a number",
             Kind::Time => "a time",
             Kind::Bandwidth => "a bandwidth",
             Kind::Frequency => "a frequency",
@@ -90,7 +93,9 @@ impl Kind {
     /// A value as it is written in a file: in quotes, unless it is a bare number.
     pub(crate) fn written(self, value: &str) -> String {
         match self {
-            Kind::Count | Kind::Share if value.replace('_', "").parse::<f64>().is_ok() => {
+            Kind::Count | Kind::Share | Kind::Number
+                if value.replace('_', "").parse::<f64>().is_ok() =>
+            {
                 value.to_owned()
             }
             _ => format!("{value:?}"),
@@ -100,12 +105,13 @@ impl Kind {
     /// Reads a TOML value.
     pub(crate) fn read(self, value: &Value) -> Result<Scalar, String> {
         match (self, value) {
-            (Kind::Count, Value::Integer(n)) => Ok(Scalar::Number(*n.value() as f64)),
-            (Kind::Share, Value::Float(x)) if x.value().is_finite() => {
+            (Kind::Count | Kind::Share | Kind::Number, Value::Integer(n)) => {
+                Ok(Scalar::Number(*n.value() as f64))
+            }
+            (Kind::Share | Kind::Number, Value::Float(x)) if x.value().is_finite() => {
                 Ok(Scalar::Number(*x.value()))
             }
-            (Kind::Share, Value::Integer(n)) => Ok(Scalar::Number(*n.value() as f64)),
-            (Kind::Count | Kind::Share, other) => Err(self.mismatch(other)),
+            (Kind::Count | Kind::Share | Kind::Number, other) => Err(self.mismatch(other)),
             (_, Value::String(text)) => self.read_text(text.value()),
             (_, other) => Err(self.mismatch(other)),
         }
@@ -131,8 +137,8 @@ impl Kind {
                 .map_err(|error| error.to_string())
         }
         match self {
-            Kind::Count | Kind::Share => match text.trim().parse::<f64>() {
-                Ok(n) if n.is_finite() && (self == Kind::Share || n.fract() == 0.0) => {
+            Kind::Count | Kind::Share | Kind::Number => match text.trim().parse::<f64>() {
+                Ok(n) if n.is_finite() && (self != Kind::Count || n.fract() == 0.0) => {
                     Ok(Scalar::Number(n))
                 }
                 _ => Err(format!("`{}` is not {}", quote(text), self.describe())),

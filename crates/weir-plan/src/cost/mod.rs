@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use break_even::{Case, Reading, equal_prices};
 use dimms::{Fleet, SIZES};
 pub use outcome::{CostPlan, PoolSize};
+use weir_lab::plan::distinct;
 
 use crate::PlanError;
 use crate::error::within;
@@ -107,8 +108,8 @@ impl Cost {
         };
         let mut pools = Vec::new();
         for reading in Reading::ALL {
-            for &gb in &self.gb_per_vcpu {
-                for &ratio in &self.pool_price {
+            for gb in distinct(&self.gb_per_vcpu) {
+                for ratio in distinct(&self.pool_price) {
                     let case = case(reading, gb, ratio);
                     let exact = case.servers(&prices);
                     pools.push(PoolSize {

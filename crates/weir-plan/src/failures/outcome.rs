@@ -257,7 +257,7 @@ impl Outcome for FailurePlan {
             col("first").head("first lines"),
             col("policy"),
         ];
-        let bars = |frame, title, bar, value| View::bars(frame, title, &["pool"], bar, value);
+        let bars = |title, value| View::bars("failures", title, &["pool"], "part", value);
         vec![
             View::table(
                 "failures",
@@ -272,22 +272,13 @@ impl Outcome for FailurePlan {
             ),
             View::table("rates", "How often parts fail", rates),
             View::table("problems", "Lines with problems", problems),
-            bars(
-                "failures",
-                "VMs that a failure kills",
-                "part",
-                ("killed", "VMs killed"),
-            ),
-            bars(
-                "failures",
-                "VM-hours lost in a year",
-                "part",
-                ("vm_hours", "VM-hours a year"),
-            ),
-            bars(
+            bars("VMs that a failure kills", ("killed", "VMs killed")),
+            bars("VM-hours lost in a year", ("vm_hours", "VM-hours a year")),
+            View::bars(
                 "copies",
                 "What a second copy costs for each VM-hour that it saves",
-                "sockets",
+                &[],
+                "pool",
                 ("of_hour", "USD"),
             ),
         ]

@@ -139,7 +139,9 @@ impl Outcome for PackingBound {
             col("gain").places(3),
             col("gain_least").head("at least").places(3),
             col("gain_most").head("at most").places(3),
-            col("gain_fractional").head("last in part").places(3),
+            col("gain_fractional")
+                .head("emptiest pool\nby its fill")
+                .places(3),
         ];
         let lines = View::lines(
             "packings",

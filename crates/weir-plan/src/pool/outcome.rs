@@ -192,7 +192,9 @@ impl Outcome for PoolPlan {
             col("vms").head("VMs"),
             col("lower").head("pools >="),
             col("upper").head("pools <="),
-            col("gain_fractional").head("gain, last\nin part").places(3),
+            col("gain_fractional")
+                .head("gain, emptiest\npool by its fill")
+                .places(3),
         ];
         let problems = vec![
             col("problem"),

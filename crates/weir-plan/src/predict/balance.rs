@@ -27,6 +27,9 @@ use crate::pool::split::SLOWED;
 
 /// Rounding of sums of percentages.
 const ROUNDING: f64 = 1e-9;
+/// The two curves.
+const MARKED: &str = "programs marked";
+const UNTOUCHED: &str = "memory untouched";
 
 /// A measured curve: what can be had for a budget of errors, all in percent.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -234,13 +237,25 @@ pub fn balance(
             .into_iter()
             .map(|problem| solve(problem, &marked, &untouched, tail_pct))
             .collect(),
-        steps: [
-            steps("programs marked", &marked),
-            steps("memory untouched", &untouched),
-        ]
-        .concat(),
+        steps: [steps(MARKED, &marked), steps(UNTOUCHED, &untouched)].concat(),
         programs_of: machine.to_owned(),
     })
+}
+
+impl BalancePlan {
+    /// Errors that are allowed and that no step of either curve has a use for; `None` where a curve goes on.
+    fn unused(&self, row: &BalanceRow) -> Option<f64> {
+        let ends = |curve: &str, at: f64| {
+            let mut of = self.steps.iter().filter(|step| step.curve == curve);
+            of.all(|step| step.budget_pct <= at + ROUNDING)
+        };
+        let used = row.false_positives_pct + row.problem.charge() * row.over_predicted_pct;
+        let unused = 100.0 - row.tail_pct - used;
+        (unused > ROUNDING
+            && ends(MARKED, row.false_positives_pct)
+            && ends(UNTOUCHED, row.over_predicted_pct))
+        .then_some(unused)
+    }
 }
 
 impl Outcome for BalancePlan {
@@ -254,17 +269,26 @@ impl Outcome for BalancePlan {
         let Some(row) = self.balances.first() else {
             return Vec::new();
         };
+        let limit = match self.unused(row) {
+            Some(unused) => format!(
+                "both curves end there, and {} % of the VMs may be slowed, {unused:.1} % more",
+                100.0 - row.tail_pct
+            ),
+            None => format!(
+                "the most for which {} % of the VMs are not slowed",
+                row.tail_pct
+            ),
+        };
         vec![
             note(
                 &format!("{:.0} % of the memory in the pool", row.pooled_pct),
                 format!(
                     "{:.1} % false positives mark {:.0} % of the programs, {:.1} % over-predictions find {:.0} % of the others' memory \
-                     untouched: the most for which {} % of the VMs are not slowed",
+                     untouched: {limit}",
                     row.false_positives_pct,
                     row.marked_pct,
                     row.over_predicted_pct,
                     row.untouched_pct,
-                    row.tail_pct
                 ),
             ),
             note(

@@ -350,7 +350,7 @@ impl Scene<'_> {
             column_title: grid
                 .columns
                 .iter()
-                .map(|c| axis_title(c))
+                .map(|c| self.axis_title(c))
                 .collect::<Vec<_>>()
                 .join(", "),
             reach: match value.unit.as_str() {
@@ -458,6 +458,15 @@ impl Scene<'_> {
         }
     }
 
+    fn axis_title(&self, column: &str) -> String {
+        match column {
+            "source" => "from".into(),
+            "tier" => "to".into(),
+            "cores" => "core".into(),
+            other => self.column(other).map_or_else(String::new, heading),
+        }
+    }
+
     fn bars(&self, title: &str, bars: &Bars, shown: &[&[Value]]) -> Option<Drawn> {
         let value = self.column(bars.value)?;
         let measured: Vec<&[Value]> = (shown.iter().copied())
@@ -479,7 +488,8 @@ impl Scene<'_> {
                         Value::Null => String::new(),
                         threads => format!("\n{}", named("threads", threads)),
                     };
-                    let heading = format!("{bar}, {name}{threads}");
+                    let group = if name.is_empty() { "" } else { ", " };
+                    let heading = format!("{bar}{group}{name}{threads}");
                     Some(Bar {
                         look: self.look(&[bars.bar], best),
                         value: length,
@@ -507,14 +517,5 @@ impl Scene<'_> {
             };
             Drawn::new(title, chart)
         })
-    }
-}
-
-fn axis_title(column: &str) -> String {
-    match column {
-        "source" => "from".into(),
-        "tier" => "to".into(),
-        "cores" => "core".into(),
-        other => other.trim_end_matches("_bytes").replace('_', " "),
     }
 }

@@ -1,17 +1,19 @@
 //! `weir design`: a space of servers, and the designs in it that no other dominates.
 
+use weir_design::outcome::Designs;
 use weir_design::space::{Models, Space};
 use weir_design::study::DesignStudy;
+use weir_lab::Study as _;
 use weir_model::toml::MOST_BYTES;
 
 use super::workload;
 use crate::context::Context;
-use crate::driver;
+use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::machine::{self, Chosen};
+use crate::shown::show;
 use crate::store::{RunId, StoredRun};
-use crate::studies::complete;
 
 /// The models of designs: the platforms and workloads that every command finds.
 pub const MODELS: Models = Models {
@@ -28,14 +30,23 @@ fn words(failure: Failure) -> String {
 /// Searches the space, keeps and prints what was found.
 ///
 /// # Errors
-/// The file cannot be read or has mistakes, or the work was stopped before its end.
+/// The file cannot be read or has mistakes, the work was stopped before its end, or no design can be measured.
 pub fn run(args: &DesignStudy, context: &Context) -> Result<()> {
     let (study, named) = with_space(args)?;
     let chosen = Chosen {
         named,
         ..Chosen::of_models()
     };
-    complete(context, &chosen, &study)
+    let done = Job::once(context, &chosen, DesignStudy::VERB).run(&study)?;
+    show(context, &done.document, Some(done.run))?;
+    verdict(done)
+}
+
+/// Whether the search has ended, and found a design that can be measured.
+fn verdict(done: Done<Designs>) -> Result<()> {
+    let none = done.document.output.why_none();
+    done.verdict()?;
+    none.map_or(Ok(()), |why| Err(Failure::work(why)))
 }
 
 /// Tries what a stopped run still lacks.
@@ -51,7 +62,7 @@ pub fn resume(args: &DesignStudy, context: &Context, run: RunId) -> Result<()> {
             args.file.display()
         ))),
     };
-    driver::resume(context, run, None, again)?.verdict()
+    verdict(driver::resume(context, run, None, again)?)
 }
 
 /// The study with its space, and the name under which the store has its runs: that of the file, and a hash of its text.

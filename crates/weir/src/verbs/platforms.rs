@@ -9,7 +9,7 @@ use weir_model::platform::{Definition, Library, ParameterRow};
 
 use crate::context::{Context, Format};
 use crate::documents::{PlatformDocument, PlatformLine, PlatformsDocument};
-use crate::failure::{Failure, Result};
+use crate::failure::Result;
 use crate::machine;
 use crate::output::{Column, Table, print_text, to_csv, to_json};
 use crate::verbs::{check_files, fit, memory_config};
@@ -172,7 +172,5 @@ fn tables(parameters: &[ParameterRow]) -> String {
 
 fn name_in(file: &Path) -> Result<String> {
     let text = machine::read_platform_file(file)?;
-    let checked = Library::builtin().check(&file.display().to_string(), &text);
-    let definition = checked.map_err(|mistakes| Failure::request(mistakes.to_string()))?;
-    Ok(definition.name().to_owned())
+    machine::check_file(&file.display().to_string(), &text)
 }

@@ -29,6 +29,8 @@ const WINDOW: &str = "the reorder window of the card's controller was chosen in 
      over every count above 12 threads";
 const DECLINE: &str = "the reorder window of the card's controller was chosen in view of this decline; ours is where two \
      levels fit the curve from its peak on; every count if no decline of 4 % is seen";
+const SOONER: &str =
+    "the stores of one core are not slowed by those of others before memory is full";
 const ABOVE_MEDIA: &str =
     "above what one channel of DDR4-2666 carries, 21.3 GB/s: buffering or rounding";
 const RANDOM: &str =
@@ -85,7 +87,7 @@ pub(super) fn rules() -> Vec<Rule> {
     vec![
         Rule::calibrated("MEM-028", of_flushed).noting(FLUSHED),
         Rule::calibrated("MEM-031", of_chase).noting(NO_LATENCY),
-        Rule::predicted("MEM-029", least(remote.to_vec())),
+        Rule::predicted("MEM-029", least(remote.to_vec())).noting(GARBLED),
         Rule::predicted("MEM-030", greatest(remote.into())).noting(GARBLED),
         Rule::calibrated("MEM-032", of_remote).noting(NO_LATENCY),
         Rule::predicted("MEM-033", first_set),
@@ -94,7 +96,7 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::calibrated("MEM-037", of("dram", ld, PEAK)).noting(FEW_LINES),
         Rule::calibrated("MEM-038", of("dram", ld, THREADS_AT_PEAK)).noting(KNEE),
         Rule::calibrated("MEM-039", of("dram", nt_st, PEAK)),
-        Rule::predicted("MEM-040", of("dram", nt_st, THREADS_AT_PEAK)),
+        Rule::predicted("MEM-040", of("dram", nt_st, THREADS_AT_PEAK)).noting(SOONER),
         Rule::predicted("MEM-042", of("cxl0", ld, THREADS_AT_PEAK)),
         Rule::calibrated("MEM-043", of("cxl0", ld, BEYOND_12)).noting(WINDOW),
         Rule::calibrated("MEM-044", of("cxl0", ld, DECLINES_PAST)).noting(DECLINE),

@@ -72,6 +72,8 @@ const FROM_BOTH: &str =
     "follows from MIC-004 and MIC-005, from which both idle latencies are assumed";
 const OWNERSHIP: &str = "a streaming write to the other socket asks its home for ownership first, which takes as long \
                          again and is not modelled";
+const UNASKED: &str = "a streaming write to the other socket asks its home for ownership first, which is not modelled and would \
+                       take bandwidth from it";
 const STORES: &str = "ours is the best thread count; what makes stores to these cards so much slower than loads \
                       is not public: their controllers take reads and writes apart here";
 const LOADS: &str =
@@ -103,7 +105,7 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::predicted("MIC-023", C.stores_below_loads()).noting(STORES),
         Rule::predicted("MIC-024", A.above(REMOTE, Op::St)).noting(STORES),
         Rule::predicted("MIC-025", B.above(REMOTE, Op::St)).noting(STORES),
-        Rule::predicted("MIC-026", REMOTE.above(A, Op::NtSt)),
+        Rule::predicted("MIC-026", REMOTE.above(A, Op::NtSt)).noting(UNASKED),
         Rule::identity("MIC-027", REMOTE.above(A, Op::Ld)).noting(LOADS),
         Rule::predicted("MIC-030", buffer("micro23-snc4", "dram")),
         Rule::predicted("MIC-031", buffer("micro23-snc4+micro23-a", "cxl0")),

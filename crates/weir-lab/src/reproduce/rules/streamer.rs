@@ -172,7 +172,7 @@ fn claims([local, other, cxl]: [Figure; 3]) -> Vec<Rule> {
         Rule::predicted("STR-006", pct(&ratio(&ddr4, &numa))),
         Rule::predicted("STR-007", local.clone()),
         Rule::predicted("STR-008", shortfall_pct(&other, &local)),
-        Rule::predicted("STR-009", shortfall_pct(&cxl, &other)),
+        Rule::predicted("STR-009", shortfall_pct(&cxl, &other)).noting(POOL),
         Rule::predicted("STR-010", excess_pct(&numa, &ddr4)),
         Rule::predicted("STR-011", difference(&as_ddr4, &cxl)).noting(FABRIC),
         Rule::predicted("STR-012", shortfall_pct(&in_pool(NUMA2), &in_pool(NUMA0))),

@@ -73,17 +73,18 @@ impl Chart for BarChart {
         let bars = || self.groups.iter().flat_map(|g| &g.bars);
         let limits = bars().any(|b| b.limit.is_some());
         let reaches = bars().any(|b| b.reach.is_some());
+        let named = self.groups.iter().any(|group| !group.name.is_empty());
         let optional = |value: Option<f64>| value.map_or(String::new(), figure);
         html! {
             thead { tr {
-                th { "of" } th { "bar" } th { (self.title) }
+                @if named { th { "of" } } th { "bar" } th { (self.title) }
                 @if limits { th { "mark" } }
                 @if reaches { th { "whisker" } }
                 th {}
             } }
             tbody {
                 @for group in &self.groups { @for bar in &group.bars { tr {
-                    td { (group.name) } td { (bar.name) } td { (bar.figure) }
+                    @if named { td { (group.name) } } td { (bar.name) } td { (bar.figure) }
                     @if limits { td { (optional(bar.limit)) } }
                     @if reaches { td { (optional(bar.reach)) } }
                     td { (bar.sign.map_or("", Sign::glyph)) }

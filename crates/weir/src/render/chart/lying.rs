@@ -54,8 +54,10 @@ impl Frame<'_> {
         let mut y = top;
         let mut drawn = Vec::new();
         for (heading, rows) in groups {
-            drawn.push(html! { text class="heading" x="2" y=(px(y + 14.0)) { (heading) } });
-            y += HEADING;
+            if !heading.is_empty() {
+                drawn.push(html! { text class="heading" x="2" y=(px(y + 14.0)) { (heading) } });
+                y += HEADING;
+            }
             for row in rows {
                 let middle = y + BAR / 2.0;
                 drawn.push(html! {

@@ -166,6 +166,8 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
             weir_lab::lab::add_new(&mut whole.warnings, notes.warnings);
             whole.refused = whole.refused.or(notes.refused);
         }
+        // Sweeps may have points in common.
+        whole.asks = weir_lab::plan::each_once(whole.asks);
         parts.push(Part {
             chosen,
             notes: whole,

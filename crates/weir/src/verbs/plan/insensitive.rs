@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use weir_insight::forecast::measured;
 use weir_insight::two_tiers::{OnBoth, Tiers, on_both, options};
+use weir_lab::plan::distinct;
 use weir_lab::{Lab, LabError, Outcome as _, Study};
 use weir_model::document::Document;
 use weir_model::topology::TierName;
@@ -90,7 +91,7 @@ impl ByForest {
     fn judge(&self, seed: u64) -> Insensitive {
         Insensitive {
             margin_pct: 100.0 * self.margin,
-            targets: self.false_positives.clone(),
+            targets: distinct(&self.false_positives),
             splits: self.splits,
             seed,
         }

@@ -23,6 +23,7 @@ mod untouched;
 use std::path::PathBuf;
 
 use clap::Subcommand;
+use weir_lab::plan::distinct;
 use weir_plan::PlanError;
 use weir_plan::cost::Cost;
 use weir_plan::latency::Latency;
@@ -183,8 +184,8 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 
 fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
     let packing = Packing {
-        inflate: args.inflate.clone(),
-        pools: args.machines_per_pool.clone(),
+        inflate: distinct(&args.inflate),
+        pools: distinct(&args.machines_per_pool),
     };
     let machine = args.traces.machine;
     let mut bound = PackingBound::default();

@@ -6,6 +6,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 use weir_lab::Outcome as _;
+use weir_lab::plan::distinct;
 use weir_model::document::Header;
 use weir_plan::cost::percent;
 use weir_plan::pool::replay::Replayed;
@@ -73,10 +74,10 @@ pub(super) struct Args {
 /// An argument is outside its bounds, a trace cannot be read, or the work was stopped.
 pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let pools = Pools {
-        sockets: args.pools.clone(),
+        sockets: distinct(&args.pools),
         machines: args.traces.machines,
         machine: args.traces.machine,
-        fixed: args.fixed.clone(),
+        fixed: distinct(&args.fixed),
         predictions: Predictions {
             marked: args.marked,
             false_positives: args.false_positives,

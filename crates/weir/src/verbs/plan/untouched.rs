@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use weir_lab::Outcome as _;
+use weir_lab::plan::distinct;
 use weir_model::document::Document;
 use weir_plan::cost::percent;
 use weir_plan::pool::Traced;
@@ -61,7 +62,7 @@ pub(super) struct Args {
 /// An argument is outside its bounds, a trace cannot be read, or the work was stopped.
 pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let untouched = Untouched {
-        targets: args.over_predicted.clone(),
+        targets: distinct(&args.over_predicted),
         train_days: args.train_days,
         ..Untouched::default()
     };
