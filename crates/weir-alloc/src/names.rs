@@ -7,7 +7,7 @@
 //! Nothing here allocates or locks. `weir-tag` compiles this file, too: what is preloaded links nothing else of Weir.
 
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 
 /// The longest name with its final zero, as in the kernel (`ANON_VMA_NAME_MAX_LEN`).
 pub const LONGEST: usize = 80;
@@ -15,10 +15,9 @@ pub const LONGEST: usize = 80;
 const SLOTS: usize = 1 << 16;
 /// The first word of the table: `weirnam1`.
 const MAGIC: usize = usize::from_le_bytes(*b"weirnam1");
-/// An entry that is being written; no mapping begins there.
-const CLAIMED: usize = 1;
 
-/// An entry of 96 bytes. The first of the table has [`MAGIC`] and the number of entries in use.
+/// An entry of 96 bytes. The first of the table has [`MAGIC`] and the number of entries that were ever used. One that is free
+/// starts at 0, and has the number of the next free one for its bytes.
 #[repr(C)]
 struct Slot {
     start: AtomicUsize,
@@ -32,7 +31,8 @@ const TABLE: u8 = 2;
 const NONE: u8 = 3;
 static KEPT: AtomicU8 = AtomicU8::new(UNKNOWN);
 static AT: AtomicPtr<Slot> = AtomicPtr::new(ptr::null_mut());
-static ROTOR: AtomicUsize = AtomicUsize::new(0);
+/// The first free entry, or 0, in the lower half. The upper half counts changes, so that none is taken for an earlier state.
+static FREE: AtomicU64 = AtomicU64::new(0);
 
 /// Names a mapping of this process. The number is for [`moved`] and [`ended`]; 0 where none is needed.
 ///
@@ -61,10 +61,15 @@ pub fn moved(slot: u32, start: usize, bytes: usize) {
 }
 
 /// A mapping is about to be unmapped.
-pub fn ended(slot: u32) {
-    if let Some(slot) = of(slot) {
-        slot.start.store(0, Ordering::Release);
+pub fn ended(number: u32) {
+    let Some(slot) = of(number) else { return };
+    if slot.start.swap(0, Ordering::AcqRel) == 0 {
+        return;
     }
+    let _ = FREE.fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| {
+        slot.bytes.store(free as u32 as usize, Ordering::Relaxed);
+        Some(changed(free, number))
+    });
 }
 
 /// Another name for a mapping.
@@ -152,7 +157,15 @@ fn table() -> bool {
     true
 }
 
+#[cfg(test)]
+thread_local! {
+    /// Entries that this thread has looked at.
+    static LOOKS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
 fn of(slot: u32) -> Option<&'static Slot> {
+    #[cfg(test)]
+    LOOKS.set(LOOKS.get() + 1);
     let at = AT.load(Ordering::Acquire);
     if at.is_null() || slot == 0 || slot as usize >= SLOTS {
         return None;
@@ -171,28 +184,57 @@ fn in_table(start: usize, bytes: usize, name: &[u8]) -> u32 {
     number
 }
 
-/// A free entry: one of the next that have been used before, else a new one, else any.
+/// A free entry: one that has been used before, else a new one.
 fn claim() -> Option<u32> {
-    let at = AT.load(Ordering::Acquire);
+    let old = FREE.fetch_update(Ordering::AcqRel, Ordering::Acquire, |free| {
+        let next = of(free as u32)?.bytes.load(Ordering::Relaxed);
+        Some(changed(free, next as u32))
+    });
+    if let Ok(free) = old {
+        return Some(free as u32);
+    }
     // SAFETY: as in `of`; the first entry is the head.
-    let used = unsafe { at.as_ref() }?;
-    let take = |number: usize| {
-        let start = &of(number as u32)?.start;
-        let free = start.load(Ordering::Relaxed) == 0
-            && (start.compare_exchange(0, CLAIMED, Ordering::AcqRel, Ordering::Relaxed)).is_ok();
-        free.then_some(number as u32)
-    };
-    let old = |count: usize| {
-        let known = used.bytes.load(Ordering::Relaxed).min(SLOTS) - 1;
-        let from = ROTOR.fetch_add(1, Ordering::Relaxed);
-        (0..count.min(known)).find_map(|i| take(1 + from.wrapping_add(i) % known))
-    };
-    let new = || {
-        let grow = |n: usize| (n < SLOTS).then_some(n + 1);
-        let number = used
-            .bytes
-            .fetch_update(Ordering::AcqRel, Ordering::Relaxed, grow);
-        take(number.ok()?)
-    };
-    old(32).or_else(new).or_else(|| old(SLOTS))
+    let used = &unsafe { AT.load(Ordering::Acquire).as_ref() }?.bytes;
+    let grow = |n: usize| (n < SLOTS).then_some(n + 1);
+    let new = used.fetch_update(Ordering::AcqRel, Ordering::Relaxed, grow);
+    new.ok().map(|number| number as u32)
+}
+
+/// [`FREE`] with another first entry.
+fn changed(free: u64, first: u32) -> u64 {
+    (free >> 32).wrapping_add(1) << 32 | u64::from(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_table_is_not_searched_and_takes_names_again_when_one_has_ended() {
+        assert!(table());
+        let looks = |what: &dyn Fn() -> u32| {
+            let before = LOOKS.get();
+            (what(), LOOKS.get() - before)
+        };
+        let one = || in_table(4096, 4096, b"one");
+        // `weir-tag` names this one.
+        let mut numbers = Vec::with_capacity(SLOTS);
+        while let (number @ 1.., looks) = looks(&one) {
+            assert!(looks < 8, "{looks} entries for {number}");
+            numbers.push(number);
+        }
+        let (none, many) = looks(&one);
+        assert!(none == 0 && many < 8, "{many} entries for none");
+        // An end that is told twice frees once.
+        for number in [numbers[7], numbers[60_000], numbers[60_000]] {
+            ended(number);
+        }
+        let again = [(); 3].map(|()| looks(&one));
+        assert_eq!(
+            again.map(|(number, _)| number),
+            [numbers[60_000], numbers[7], 0]
+        );
+        assert!(again.iter().all(|(_, looks)| *looks < 8), "{again:?}");
+        numbers.into_iter().for_each(ended);
+    }
 }

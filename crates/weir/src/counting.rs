@@ -101,11 +101,12 @@ impl Count<'_> {
             ([], Some(pid)) => format!("process {pid} to end"),
             (command, _) => format!("`{}` to end", command.join(" ")),
         });
+        let stopped = || stop.requested();
         let work = match (self.command.split_first(), self.pid) {
             (Some((program, arguments)), _) => {
                 let mut command = Command::new(program);
                 command.args(arguments);
-                Work::Command(command, self.policy)
+                Work::Command(Box::new(command), self.policy, &stopped)
             }
             (None, Some(pid)) => Work::Process(pid, &enough),
             (None, None) => return Err(Failure::request("name a command after `--`")),
@@ -120,6 +121,9 @@ impl Count<'_> {
         if counted.elapsed < SHORT && self.pid.is_none() {
             let note = "it ended within a millisecond: most of the counts belong to its start";
             notes.push(note.into());
+        }
+        if code.is_some() && stop.requested() {
+            notes.push("it was asked to end: the counts are of what it did until then".into());
         }
         if let Some(code) = code.filter(|&code| code != 0) {
             notes.push(format!("the command failed: exit status {code}"));

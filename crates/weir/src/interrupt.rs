@@ -3,7 +3,7 @@
 use std::io::Read as _;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use signal_hook::consts::{
@@ -28,8 +28,8 @@ const IGNORED: [i32; 7] = [
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
     requested: Arc<AtomicBool>,
-    /// What an end waits for, in words.
-    waits_for: Arc<Mutex<String>>,
+    /// What an end waits for, in words, and how one goes on that does not wait.
+    waits_for: Arc<Mutex<(String, &'static str)>>,
 }
 
 impl Stop {
@@ -59,8 +59,8 @@ impl Stop {
         for signal in IGNORED {
             flag::register(signal, Arc::default())?;
         }
-        let words = stop.waits_for.clone();
-        std::thread::spawn(move || say_what_is_waited_for(signals, &words));
+        let own = stop.clone();
+        std::thread::spawn(move || say_what_is_waited_for(signals, &own));
         Ok(stop)
     }
 
@@ -74,10 +74,30 @@ impl Stop {
 
     /// Notes what an end has to wait for, in words: `figure 3 of 27`.
     pub fn waits_for(&self, what: impl Into<String>) {
-        *self
-            .waits_for
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner) = what.into();
+        self.waits().0 = what.into();
+    }
+
+    /// Notes what to do after an end that does not wait, in words that follow `and`.
+    pub fn then(&self, what: &'static str) {
+        self.waits().1 = what;
+    }
+
+    /// What a user is told who waits for the end.
+    fn words(&self) -> String {
+        let waits = self.waits();
+        let what = match waits.0.as_str() {
+            "" => "what is under way",
+            words => words,
+        };
+        let then = match waits.1 {
+            "" => String::new(),
+            then => format!(", and {then}"),
+        };
+        format!("weir: stopping: this waits for {what}; a second Ctrl-C does not wait{then}")
+    }
+
+    fn waits(&self) -> MutexGuard<'_, (String, &'static str)> {
+        (self.waits_for.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the work to end, as a signal would.
@@ -96,19 +116,12 @@ impl Stop {
     }
 }
 
-fn say_what_is_waited_for(mut signals: UnixStream, words: &Mutex<String>) {
+fn say_what_is_waited_for(mut signals: UnixStream, stop: &Stop) {
     if signals.read_exact(&mut [0]).is_err() {
         return;
     }
     std::thread::sleep(AT_ONCE);
-    let words = words.lock().unwrap_or_else(PoisonError::into_inner);
-    let what = match words.as_str() {
-        "" => "what is under way",
-        words => words,
-    };
-    say(&format!(
-        "weir: stopping: this waits for {what}; a second Ctrl-C does not wait"
-    ));
+    say(&stop.words());
 }
 
 /// Whether this process was started with a signal ignored, as `nohup` does (proc(5), `SigIgn` of `status`).
@@ -117,4 +130,19 @@ fn is_ignored(signal: i32) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
     mask.is_some_and(|mask| mask >> (signal - 1) & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_waits_is_told_for_what_and_what_is_left_without_it() {
+        let stop = Stop::of_process();
+        let ends = |words: &str| assert!(stop.words().ends_with(words), "{}", stop.words());
+        ends("for what is under way; a second Ctrl-C does not wait");
+        stop.waits_for("the limits");
+        stop.then("`restore` removes them");
+        ends("for the limits; a second Ctrl-C does not wait, and `restore` removes them");
+    }
 }

@@ -83,6 +83,26 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
 }
 
 #[test]
+fn a_request_to_stop_ends_the_command_and_nothing_goes_on_alone() {
+    let place = Place::new();
+    let count = |more: &[&str], script: &str| {
+        let words = ["counters", "record", "-o", "c.json"];
+        place.run([&words, more, &["--", "sh", "-c", script]].concat())
+    };
+    for signal in ["TERM", "INT"] {
+        for more in [&[][..], &["-I", "10"]] {
+            let script = format!("trap 'exit 9' TERM; kill -{signal} $PPID; sleep 5 & wait");
+            let asked = count(more, &script).expect(9);
+            assert!(asked.err().contains("asked to end"), "{}", asked.err());
+        }
+    }
+    // A second request does not wait. What the command has open is closed when this returns.
+    let deaf = "trap '' TERM; for i in $(seq 30); do kill -TERM $PPID; sleep 0.1; done; echo >late";
+    count(&[], deaf).expect(130);
+    assert!(!place.path("late").exists());
+}
+
+#[test]
 fn a_process_and_the_machine_are_counted_while_a_command_runs() {
     let place = Place::new();
     let mut busy = std::process::Command::new("sh")

@@ -203,6 +203,59 @@ fn an_interrupt_ends_workers_and_what_they_measured_is_kept() {
 }
 
 #[test]
+fn a_worker_that_is_stopped_does_not_outlast_an_interrupt() {
+    let place = Place::new();
+    let mut child = place.start(with(LONGER, "--engine local --workers 1"));
+    let id = child.id();
+    let patience = Instant::now() + Duration::from_secs(60);
+    while folders(&place).first().map_or(0, |folder| kept(folder)) < 1 {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let worker = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let stopped = std::process::Command::new("kill")
+        .args(["-STOP", worker.trim()])
+        .status();
+    assert!(stopped.unwrap().success());
+    crate::common::signal(&child, "TERM");
+    let patience = Instant::now() + Duration::from_secs(20);
+    while child.try_wait().unwrap().is_none() && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    // A head that is killed kills its workers.
+    let _ = child.kill();
+    let done = crate::common::Done(child.wait_with_output().unwrap()).expect(1);
+    assert!(
+        done.err().contains("the same command goes on"),
+        "{}",
+        done.err()
+    );
+}
+
+#[test]
+fn two_heads_do_not_share_a_folder_of_workers() {
+    let place = Place::new();
+    let words = with(LONGER, "--engine local --workers 1");
+    let mut first = place.start(&words);
+    let patience = Instant::now() + Duration::from_secs(60);
+    while folders(&place).first().map_or(0, |folder| kept(folder)) < 1 {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.run(&words).refuses(
+        1,
+        &[
+            "another command has its workers in",
+            "weir-workers",
+            "--worker-folder",
+        ],
+    );
+    assert!(!folders(&place).is_empty());
+    first.kill().unwrap();
+    first.wait().unwrap();
+}
+
+#[test]
 fn a_part_that_is_interrupted_is_not_whole() {
     let place = Place::new();
     let child = place.start(with(LONGER, "--part 1/2"));
@@ -245,6 +298,26 @@ fn workers_that_cannot_be_are_refused_with_what_they_say() {
     named(&older, "--engine local").refuses(2, &["part ", "this worker is Weir 9"]);
     let dies = program(&place, "dies", "echo died >&2; kill -9 $$");
     named(&dies, "--engine local --workers 1").refuses(1, &["part ", "3 times", "died", "goes on"]);
+    for (name, does, says) in [
+        (
+            "full",
+            ": >\"$store\"; echo 'weir: no room' >&2; exit 1",
+            "no room",
+        ),
+        (
+            "gone",
+            "rm -r \"$(dirname \"$store\")\"; exit 1",
+            "cannot write",
+        ),
+    ] {
+        let words = "for word; do store=$word; done";
+        let worker = program(
+            &place,
+            name,
+            &format!("{words}; PATH=/usr/bin:/bin; {does}"),
+        );
+        named(&worker, "--engine local --workers 1").refuses(1, &["part", says]);
+    }
     // A Python without Ray ends so.
     let without = program(
         &place,
@@ -282,6 +355,39 @@ echo '17;cluster'"#,
     assert_eq!(result(&shared.json(), "points"), result(&whole, "points"));
     let arrays = fs::read_to_string(place.path("arrays")).unwrap();
     assert_eq!(arrays, "0,1,2,3%1\n1%1\n");
+}
+
+/// What stands for Slurm here does the tasks once it is asked for them a third time.
+#[test]
+fn a_controller_that_does_not_answer_still_has_the_array() {
+    let place = Place::new();
+    program(
+        &place,
+        "sbatch",
+        r#"cd "$(dirname "$0")"
+for word; do case $word in --array=*) tasks=${word#--array=} ;; esac; script=$word; done
+echo "${tasks}" >>arrays
+echo "$script" >script
+echo 17"#,
+    );
+    program(
+        &place,
+        "squeue",
+        r#"cd "$(dirname "$0")"
+echo asked >>asked
+case $(wc -l <asked) in
+1) echo 17 ;;
+2) echo 'slurm_load_jobs error: Unable to contact slurm controller (connect failure)' >&2; exit 1 ;;
+*) for task in 0 1 2 3; do SLURM_ARRAY_TASK_ID=$task sh "$(cat script)"; done
+    echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1 ;;
+esac"#,
+    );
+    let mut command = place.command(with(BENCH, "--engine slurm --workers 1"));
+    let path = std::env::var("PATH").unwrap();
+    command.env("PATH", format!("{}:{path}", place.path("").display()));
+    crate::common::Done(command.output().unwrap()).expect(0);
+    let arrays = fs::read_to_string(place.path("arrays")).unwrap();
+    assert_eq!(arrays, "0,1,2,3%1\n");
 }
 
 #[test]

@@ -82,6 +82,12 @@ fn csv_has_a_head_and_a_row_for_each_figure() {
 
     place.run("runs export last --as csv -o run.csv").expect(0);
     assert_eq!(text(&place.path("run.csv")), csv);
+    place
+        .run("runs export last --as parquet -o run.parquet")
+        .expect(0);
+    let piped = place.run("runs export last --as parquet").expect(0);
+    let file = std::fs::read(place.path("run.parquet")).unwrap();
+    assert!(piped.0.stdout == file && file.starts_with(b"PAR1"));
     // The ending says the format, and a list is of rows.
     place.run("runs export last -o again.csv").expect(0);
     assert_eq!(text(&place.path("again.csv")), csv);

@@ -29,7 +29,7 @@ fn count(words: &[&str], every: Option<Duration>) -> (command::Counted, CounterS
         .args(&words[1..])
         .stdout(std::process::Stdio::null());
     let root = Root::live();
-    let work = Work::Command(command, None);
+    let work = Work::Command(Box::new(command), None, &|| false);
     let counted = command::run(&root, None, &KERNELS, &[Target::Children], every, work).unwrap();
     let set = Session::counters(None, &counted.total, false);
     (counted, set)
@@ -104,7 +104,7 @@ fn a_command_that_fails_is_counted_and_its_status_kept() {
             &KERNELS,
             &[Target::Children],
             None,
-            Work::Command(nothing, None)
+            Work::Command(Box::new(nothing), None, &|| false)
         )
         .is_err()
     );

@@ -296,7 +296,10 @@ impl JournalledWrites {
             not.push(NotPutBack {
                 path: "the journal".to_owned(),
                 before: String::new(),
-                cause: Cause::Unwritten { why },
+                cause: match error.kind() {
+                    io::ErrorKind::IsADirectory => Cause::Supplanted,
+                    _ => Cause::Unwritten { why },
+                },
             });
         }
         not

@@ -288,3 +288,26 @@ fn a_journal_that_is_removed_replaced_or_cut_is_written_again() {
         }
     }
 }
+
+#[test]
+fn a_folder_in_the_place_of_the_journal_is_no_journal_to_be_corrected() {
+    let folder = tempfile::tempdir().unwrap();
+    furnish(folder.path());
+    let (root, journal) = (machine(folder.path()), folder.path().join("journal"));
+    let (mut writes, _) = JournalledWrites::open(&root, &journal, Extent::Host).unwrap();
+    writes.set(FILES[0].0, "1000 10000").unwrap();
+    fs::remove_file(journal.join("journal")).unwrap();
+    fs::create_dir(journal.join("journal")).unwrap();
+    writes.keep_journal();
+    assert!(writes.set(FILES[2].0, "9").is_err());
+    let [not] = &writes.release()[..] else {
+        panic!("one line");
+    };
+    assert!(not.cause.is_refused());
+    let words = not.to_string();
+    assert!(
+        words.contains("a folder in the place of the journal") && !words.contains("corrects it")
+    );
+    let path = folder.path().join("sys/fs/cgroup/a/cpu.max");
+    assert_eq!(fs::read_to_string(path).unwrap(), FILES[0].1);
+}

@@ -43,6 +43,8 @@ pub enum Cause {
         /// The error.
         why: String,
     },
+    /// Another program put a folder in the place of the journal.
+    Supplanted,
     /// The journal names it, but it is not something that Weir steers.
     Foreign,
     /// Weir changed it, and the line of the journal with its earlier content is damaged.
@@ -53,7 +55,10 @@ impl Cause {
     /// Whether something must still be restored, or taken out of the journal; otherwise it is restored, or belongs to
     /// another program now.
     pub fn is_refused(&self) -> bool {
-        matches!(self, Cause::Refused { .. } | Cause::Unwritten { .. })
+        matches!(
+            self,
+            Cause::Refused { .. } | Cause::Unwritten { .. } | Cause::Supplanted
+        )
     }
 }
 
@@ -98,6 +103,11 @@ impl fmt::Display for NotPutBack {
             Cause::Unwritten { why } => write!(
                 f,
                 "{path} cannot be written ({why}), and still names what is restored; `weir steer restore` corrects it"
+            ),
+            Cause::Supplanted => write!(
+                f,
+                "another program put a folder in the place of {path}; remove it. `weir steer restore` knows nothing of this \
+                 run; restore by hand what could not be restored"
             ),
             Cause::Foreign => write!(
                 f,

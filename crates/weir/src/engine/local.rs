@@ -5,10 +5,10 @@ use std::process::{Child, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use weir_linux::piped::ask_to_end;
 use weir_loops::child::end_with_this_thread;
 
 use super::round::{Round, TRIES, process, processors};
+use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 
 /// The time between two looks at the workers.
@@ -18,6 +18,7 @@ const LOOK: Duration = Duration::from_millis(5);
 struct Worker {
     place: usize,
     child: Child,
+    ending: Ending,
 }
 
 /// Starts as many workers as there may be, and a new one as one ends. They end with this process.
@@ -33,18 +34,23 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
         while !ends && at_work.len() < most {
             let Some(place) = waiting.pop() else { break };
             tries[place] += 1;
-            at_work.push(Worker {
-                place,
-                child: start(round, place, threads)?,
-            });
+            match start(round, place, threads) {
+                Ok(child) => at_work.push(Worker {
+                    place,
+                    ending: Ending::after(None, child.id()),
+                    child,
+                }),
+                Err(cannot) => {
+                    failure = Some(cannot);
+                    break;
+                }
+            }
         }
         if at_work.is_empty() {
             return failure.map_or(Ok(()), Err);
         }
-        if ends {
-            for worker in &at_work {
-                ask_to_end(worker.child.id(), None, false);
-            }
+        for worker in &mut at_work {
+            worker.ending.look(ends);
         }
         thread::sleep(LOOK);
         let mut left = Vec::new();
@@ -83,11 +89,13 @@ fn log(round: &Round<'_>, place: usize) -> std::path::PathBuf {
 
 fn start(round: &Round<'_>, place: usize, threads: usize) -> Result<Child> {
     let share = &round.shares[place];
-    let cannot = |error| {
-        let error = anyhow::Error::new(error);
-        Failure::Work(error.context(format!("cannot start the worker of part {}", share.name)))
+    let cannot = |what: String| {
+        move |error: std::io::Error| {
+            Failure::Work(anyhow::Error::new(error).context(format!("cannot {what}")))
+        }
     };
-    let log = File::create(log(round, place)).map_err(cannot)?;
+    let log = log(round, place);
+    let log = File::create(&log).map_err(cannot(format!("write {}", log.display())))?;
     let mut command = process(share);
     command
         .env("WEIR_THREADS", threads.to_string())
@@ -95,5 +103,6 @@ fn start(round: &Round<'_>, place: usize, threads: usize) -> Result<Child> {
         .stdout(Stdio::null())
         .stderr(log);
     end_with_this_thread(&mut command);
-    command.spawn().map_err(cannot)
+    let start = format!("start the worker of part {}", share.name);
+    command.spawn().map_err(cannot(start))
 }

@@ -10,7 +10,7 @@ mod round;
 mod slurm;
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 
 use clap::Parser;
@@ -82,6 +82,7 @@ pub fn run(kind: Engine, context: &Context) -> Result<()> {
     let store = own.store_path()?;
     let words = without_engine(&context.typed);
     let folder = folder(context, &store, &words)?;
+    let _lock = lock(&folder)?;
     for round in 1..=ROUNDS {
         match again(&own) {
             Err(Failure::Part) => {}
@@ -112,15 +113,17 @@ pub fn run(kind: Engine, context: &Context) -> Result<()> {
             shares, progress, ..
         } = round;
         progress.end();
-        merge(&store, &shares)?;
-        merge(&folder.join("all.sqlite"), &shares)?;
+        let merged = merge(&store, &shares);
+        // Why a worker failed may be why its store cannot be merged.
         ended?;
+        merged?;
         if context.stop.requested() {
             return Err(Failure::Partial(format!(
                 "stopped: what workers measured is kept in {}; the same command goes on",
                 store.display()
             )));
         }
+        merge(&folder.join("all.sqlite"), &shares)?;
     }
     own.part = None;
     let done = again(&own);
@@ -139,7 +142,11 @@ fn again(context: &Context) -> Result<()> {
 
 fn merge(store: &Path, shares: &[Share]) -> Result<()> {
     let mut store = Store::open(store)?;
-    for share in shares.iter().filter(|share| share.store.is_file()) {
+    // A worker that found no room for its store leaves an empty file.
+    let has_begun = |share: &&Share| {
+        fs::metadata(&share.store).is_ok_and(|file| file.is_file() && file.len() > 0)
+    };
+    for share in shares.iter().filter(has_begun) {
         store.merge(&share.store)?;
     }
     Ok(())
@@ -182,6 +189,22 @@ fn folder(context: &Context, store: &Path, words: &[String]) -> Result<PathBuf> 
             folder.display()
         )))
     })
+}
+
+/// Held while a head has its workers in a folder: workers of two would write the same stores, and the first end removes them.
+fn lock(folder: &Path) -> Result<Option<File>> {
+    let Ok(file) = File::create(folder.join("lock")) else {
+        // Workers cannot write there either, and say why.
+        return Ok(None);
+    };
+    match file.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(Failure::work(format!(
+            "another command has its workers in {}; wait for its end, or name another folder with --worker-folder",
+            folder.display()
+        ))),
+        // A file system may have no locks.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(Some(file)),
+    }
 }
 
 /// How many workers run at once; a cluster of Ray that is there has a size of its own.

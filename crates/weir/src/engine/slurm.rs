@@ -127,20 +127,27 @@ fn submit(round: &mut Round<'_>, left: &[usize]) -> Result<()> {
                 round.is_done();
             }
         }
-        if round.context.stop.requested() {
+        let stops = round.context.stop.requested();
+        if stops {
             let _ = Command::new("scancel").arg(&job).status();
         }
-        if done.iter().all(|done| *done) || !is_queued(&job) {
+        // Tasks that a controller has, which is restarted, may not be submitted once more.
+        if done.iter().all(|done| *done) || !is_queued(&job).unwrap_or(!stops) {
             return Ok(());
         }
         thread::sleep(LOOK);
     }
 }
 
-/// Whether tasks of a job wait or run. Slurm forgets a job some time after its end.
-fn is_queued(job: &str) -> bool {
+/// Whether tasks of a job wait or run; unknown where the controller does not answer. Slurm forgets a job some time after its end.
+fn is_queued(job: &str) -> Option<bool> {
     let asked = Command::new("squeue")
         .args(["--noheader", "--jobs", job])
         .output();
-    asked.is_ok_and(|output| output.status.success() && !output.stdout.trim_ascii().is_empty())
+    let Ok(asked) = asked else { return Some(false) };
+    let said = String::from_utf8_lossy(&asked.stderr);
+    match asked.status.success() {
+        true => Some(!asked.stdout.trim_ascii().is_empty()),
+        false => said.contains("Invalid job id").then_some(false),
+    }
 }

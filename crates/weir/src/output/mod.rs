@@ -4,12 +4,12 @@ pub mod csv;
 mod prose;
 mod table;
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use serde::Serialize;
 
 use crate::context::Format;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::session;
 
 pub use self::csv::{of_rows as to_csv, point_rows};
@@ -58,8 +58,29 @@ pub fn print(text: &str) -> Result<()> {
     if session::print(text) {
         return Ok(());
     }
+    written(text.as_bytes())
+}
+
+/// Writes what is no text to a file or a pipe.
+///
+/// # Errors
+/// As [`print()`], or standard output takes text only.
+pub fn print_bytes(bytes: &[u8]) -> Result<()> {
+    let only_text = if session::is_active() {
+        "what another program prints"
+    } else if io::stdout().is_terminal() {
+        "a terminal"
+    } else {
+        return written(bytes);
+    };
+    Err(Failure::request(format!(
+        "Parquet is no text for {only_text}; name a file with -o"
+    )))
+}
+
+fn written(bytes: &[u8]) -> Result<()> {
     let mut out = io::stdout().lock();
-    out.write_all(text.as_bytes())?;
+    out.write_all(bytes)?;
     out.flush()?;
     Ok(())
 }

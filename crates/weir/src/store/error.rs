@@ -90,6 +90,14 @@ pub enum StoreError {
         /// The store.
         path: PathBuf,
     },
+    /// A store that is to be merged is none that can be read.
+    #[error("{path} cannot be merged: {why}")]
+    Unmerged {
+        /// The store.
+        path: PathBuf,
+        /// What it is.
+        why: String,
+    },
     /// No such run.
     #[error("the store {path} has no run `{name}`; {known}")]
     NoSuchRun {
@@ -108,6 +116,34 @@ pub enum StoreError {
         /// What SQLite said.
         cause: String,
     },
+}
+
+impl StoreError {
+    /// Of a store that is to be merged, which has no option that names it.
+    pub(super) fn of_another(self) -> Self {
+        let (path, why) = match self {
+            Self::Open { path, cause } => (path, format!("it cannot be opened ({cause})")),
+            Self::Newer { path, found, known } => {
+                let why =
+                    format!("it has format {found}, but this Weir knows formats up to {known}");
+                (path, format!("{why}; update Weir"))
+            }
+            Self::Older { path, found } => {
+                let why = "which must be upgraded to be read, and it may not be written";
+                (path, format!("it has format {found}, {why}; name a copy"))
+            }
+            Self::Foreign { path } => (path, "it is a database, but not a store of Weir".into()),
+            Self::Damaged { path, cause } => {
+                (path, format!("it is damaged or is no store ({cause})"))
+            }
+            Self::Busy { path } => (
+                path,
+                "it is still held by another process; try again".into(),
+            ),
+            other => return other,
+        };
+        Self::Unmerged { path, why }
+    }
 }
 
 impl From<StoreError> for Failure {

@@ -42,12 +42,13 @@ impl Store {
             return Err(StoreError::Same { path: own });
         }
         // Its version and its kind are checked before anything is attached.
-        drop(Self::read_only(other)?);
+        drop(Self::read_only(other).map_err(StoreError::of_another)?);
         let plain = format!("{}?mode=ro", uri(other));
         let fixed = format!("{plain}&immutable=1");
         attach(&self.db, &plain)
             .or_else(|_| attach(&self.db, &fixed))
-            .at(other)?;
+            .at(other)
+            .map_err(StoreError::of_another)?;
         let path = self.path.clone();
         let done = (self.db)
             .transaction_with_behavior(TransactionBehavior::Immediate)

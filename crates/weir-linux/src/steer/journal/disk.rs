@@ -16,7 +16,8 @@ pub(crate) trait Storage: std::fmt::Debug + Send {
     /// Appends bytes; with `sync` they are on disk when this returns. After a failure the file is as before.
     fn append(&mut self, bytes: &[u8], sync: bool) -> io::Result<()>;
 
-    /// Replaces all bytes, on disk: a later reader finds either the old or the new ones.
+    /// Replaces all bytes, on disk: a later reader finds either the old or the new ones. It is a directory
+    /// ([`io::ErrorKind::IsADirectory`]) where one has the place of the file.
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
 
     /// Whether the file is still there, with the bytes that were written: another program may have removed, replaced or
@@ -176,7 +177,11 @@ impl Storage for Disk {
         let new = self.folder.join(NEW);
         // The folder may have been removed since it was taken.
         fs::create_dir_all(&self.folder)?;
-        let mut file = File::create(&new)?;
+        let mut file = File::create(&new).map_err(|error| match error.kind() {
+            // `journal` itself is still there.
+            io::ErrorKind::IsADirectory => io::Error::other(format!("{NEW}: {error}")),
+            _ => error,
+        })?;
         file.write_all(bytes)?;
         file.sync_all()?;
         fs::rename(&new, self.path())?;

@@ -13,7 +13,7 @@ use crate::context::{Context, Format};
 use crate::documents::RecordDocument;
 use crate::failure::{Failure, Result};
 use crate::files;
-use crate::output::{print, to_json};
+use crate::output::{print, print_bytes, to_json};
 use crate::render::csv;
 use crate::render::parquet::to_parquet;
 use crate::store::{RunId, StoredRun};
@@ -113,12 +113,10 @@ pub fn run(args: &Args, runs: Vec<StoredRun>, context: &Context) -> Result<()> {
         })?,
         Export::Parquet => {
             let bytes = to_parquet(&figure_rows(&runs, list)?)?;
-            let Some(file) = &args.output else {
-                return Err(Failure::request(
-                    "Parquet is no text for a terminal; name a file with -o",
-                ));
+            return match &args.output {
+                Some(file) => files::write(file, &bytes),
+                None => print_bytes(&bytes),
             };
-            return files::write(file, &bytes);
         }
         Export::Streamer => {
             return match runs.as_slice() {

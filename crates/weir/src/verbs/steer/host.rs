@@ -136,6 +136,12 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
         stop: context.stop.flag(),
         ..host_config(&config, identity, &topology)
     };
+    if !dry {
+        context.stop.waits_for("everything to be restored");
+        context
+            .stop
+            .then("`weir steer restore` restores what is left changed");
+    }
     let (mut host, restored) = Host::open(&root, host_config, &library, journal)?;
     for path in &restored.put_back {
         context.note(&format!("restored what an earlier run had left: {path}"));
