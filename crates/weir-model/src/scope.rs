@@ -87,6 +87,10 @@ fn cgroup(path: &str) -> Result<Scope, &'static str> {
 impl fmt::Display for Scope {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            // Spaces around a scope are no part of it.
+            Scope::Cgroup(path) if path.ends_with(char::is_whitespace) => {
+                write!(f, "cgroup:{path}/")
+            }
             Scope::Cgroup(path) => write!(f, "cgroup:{path}"),
             Scope::Unit(name) => write!(f, "unit:{name}"),
             Scope::Container(id) => write!(f, "container:{id}"),
@@ -175,6 +179,13 @@ mod tests {
         assert!(scope("unit:a.service").overlaps(&scope("cgroup:/system.slice/a.service")));
         assert!(!scope("unit:a.service").overlaps(&scope("unit:b.service")));
         assert!(!scope("pid:7").overlaps(&scope("pid:8")));
+    }
+
+    #[test]
+    fn a_group_whose_name_ends_in_a_space_is_read_back() {
+        let scope: Scope = "cgroup:/a /".parse().unwrap();
+        assert_eq!(scope, Scope::Cgroup("/a ".into()));
+        assert_eq!(scope.to_string().parse(), Ok(scope));
     }
 
     proptest! {
