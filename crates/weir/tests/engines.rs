@@ -304,6 +304,7 @@ fn workers_that_cannot_be_are_refused_with_what_they_say() {
             ": >\"$store\"; echo 'weir: no room' >&2; exit 1",
             "no room",
         ),
+        ("silent", "exit 1", "it said: nothing, as on a full disk"),
         (
             "gone",
             "rm -r \"$(dirname \"$store\")\"; exit 1",
@@ -328,6 +329,21 @@ fn workers_that_cannot_be_are_refused_with_what_they_say() {
     named("/no/python", "--engine ray").refuses(3, &["pip install ray"]);
     named("weir", "--engine slurm").refuses(3, &["apt install slurm-client"]);
     named(" ", "--engine local").refuses(2, &["WEIR_WORKER is empty"]);
+}
+
+#[test]
+fn a_request_reaches_ray_while_no_task_ends() {
+    let place = Place::new();
+    let python = program(
+        &place,
+        "python",
+        "cat >input; trap 'exit 1' TERM; kill -TERM $PPID; sleep 3 & wait; echo >late",
+    );
+    let mut command = place.command(with(BENCH, "--engine ray --workers 1"));
+    command.env("WEIR_PYTHON", python);
+    let done = crate::common::Done(command.output().unwrap());
+    done.refuses(1, &["the same command goes on"]);
+    assert!(!place.path("late").exists());
 }
 
 /// What stands for Slurm here runs the tasks of an array in turn; the first time, it loses one.

@@ -1,7 +1,9 @@
 //! Workers as tasks of Ray, which a program in Python starts.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::process::{Command, Stdio};
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::process::{ChildStdout, Command, Stdio};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::json;
@@ -12,6 +14,9 @@ use super::round::{Round, TRIES};
 use crate::failure::{Failure, Result};
 
 const DRIVER: &str = include_str!("ray_driver.py");
+
+/// The time between two looks at what the user wants.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// How a command ended.
 #[derive(Deserialize)]
@@ -59,29 +64,27 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
         let _ = errors.map(|mut errors| errors.read_to_string(&mut text));
         text
     });
-    let mut failure = None;
-    for line in from
-        .into_iter()
-        .flat_map(|from| BufReader::new(from).lines())
-    {
-        if let Ok(ended) = serde_json::from_str::<Ended>(&line.map_err(failed)?) {
-            match (ended.code, round.shares.get(ended.place)) {
-                (0, _) => round.is_done(),
-                (code, Some(share)) if failure.is_none() => {
-                    let how = format!("ended with exit code {code}");
-                    let found = round.failure(share, Some(code), &ended.said);
-                    failure =
-                        Some(found.unwrap_or_else(|| round.gave_up(share, &how, &ended.said)));
+    let context = round.context;
+    let stop = &context.stop;
+    let (over, ends) = channel::<()>();
+    let (failure, status) = std::thread::scope(|scope| {
+        // The program may be silent for as long as a task takes.
+        scope.spawn(move || {
+            while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
+                if stop.requested() {
+                    return ask_to_end(id, None, false);
                 }
-                _ => {}
             }
-        }
-        if failure.is_some() || round.context.stop.requested() {
+        });
+        let failure = follow(round, from);
+        if failure.as_ref().is_ok_and(Option::is_some) {
             ask_to_end(id, None, false);
-            break;
         }
-    }
-    let status = driver.wait().map_err(failed)?;
+        let status = driver.wait();
+        drop(over);
+        (failure, status)
+    });
+    let (failure, status) = (failure.map_err(failed)?, status.map_err(failed)?);
     let said = said.join().unwrap_or_default();
     match (failure, status.code()) {
         (Some(failure), _) => Err(failure),
@@ -96,6 +99,30 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
             )))
         }
     }
+}
+
+/// Follows the ends of tasks until the program has no more, one fails, or the user stops.
+fn follow(round: &mut Round<'_>, from: Option<ChildStdout>) -> io::Result<Option<Failure>> {
+    for line in from
+        .into_iter()
+        .flat_map(|from| BufReader::new(from).lines())
+    {
+        let Ok(ended) = serde_json::from_str::<Ended>(&line?) else {
+            continue;
+        };
+        match (ended.code, round.shares.get(ended.place)) {
+            (0, _) => round.is_done(),
+            _ if round.context.stop.requested() => break,
+            (code, Some(share)) => {
+                let how = format!("ended with exit code {code}");
+                let found = round.failure(share, Some(code), &ended.said);
+                let gave_up = || round.gave_up(share, &how, &ended.said);
+                return Ok(Some(found.unwrap_or_else(gave_up)));
+            }
+            _ => {}
+        }
+    }
+    Ok(None)
 }
 
 fn missing(python: &str, why: &str) -> Failure {

@@ -63,7 +63,7 @@ impl Round<'_> {
             "the worker of part {} {how}, {TRIES} times; it said: {}; what was measured is in {}, and the same command goes on",
             share.name,
             match last.is_empty() {
-                true => "nothing".into(),
+                true => "nothing, as on a full disk".into(),
                 false => last.join(" / "),
             },
             self.folder.display()
