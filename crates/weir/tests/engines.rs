@@ -71,6 +71,15 @@ fn figures(store: &Path) -> i64 {
         .unwrap_or(0)
 }
 
+/// Waits until workers have kept so many figures.
+fn workers_keep(place: &Place, figures: i64) {
+    let patience = Instant::now() + Duration::from_secs(60);
+    while folders(place).first().map_or(0, |folder| kept(folder)) < figures {
+        assert!(Instant::now() < patience);
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
 #[test]
 fn workers_give_what_the_command_gives_alone() {
     let place = Place::new();
@@ -187,11 +196,7 @@ fn a_head_that_is_killed_goes_on_from_what_workers_had() {
 fn an_interrupt_ends_workers_and_what_they_measured_is_kept() {
     let place = Place::new();
     let child = place.start(with(LONGER, "--engine local --workers 2"));
-    let patience = Instant::now() + Duration::from_secs(60);
-    while folders(&place).first().map_or(0, |folder| kept(folder)) < 2 {
-        assert!(Instant::now() < patience);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    workers_keep(&place, 2);
     crate::common::signal(&child, "TERM");
     let done = crate::common::Done(child.wait_with_output().unwrap()).expect(1);
     assert!(
@@ -207,11 +212,7 @@ fn a_worker_that_is_stopped_does_not_outlast_an_interrupt() {
     let place = Place::new();
     let mut child = place.start(with(LONGER, "--engine local --workers 1"));
     let id = child.id();
-    let patience = Instant::now() + Duration::from_secs(60);
-    while folders(&place).first().map_or(0, |folder| kept(folder)) < 1 {
-        assert!(Instant::now() < patience);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    workers_keep(&place, 1);
     let worker = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
     let stopped = std::process::Command::new("kill")
         .args(["-STOP", worker.trim()])
@@ -237,11 +238,7 @@ fn two_heads_do_not_share_a_folder_of_workers() {
     let place = Place::new();
     let words = with(LONGER, "--engine local --workers 1");
     let mut first = place.start(&words);
-    let patience = Instant::now() + Duration::from_secs(60);
-    while folders(&place).first().map_or(0, |folder| kept(folder)) < 1 {
-        assert!(Instant::now() < patience);
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    workers_keep(&place, 1);
     place.run(&words).refuses(
         1,
         &[
