@@ -192,7 +192,7 @@ impl Study for NeighbourSearch {
         }
         let datasets = match self.datasets.is_empty() {
             true => Dataset::ALL.to_vec(),
-            false => distinct(&self.datasets),
+            false => distinct(self.datasets.iter().copied()),
         };
         let stamp = self.vectors.as_deref().map(stamp).transpose()?;
         let asks: Vec<Steps> = (datasets.iter())

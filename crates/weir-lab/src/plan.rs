@@ -491,18 +491,19 @@ pub(crate) fn doubling(most: u32) -> Vec<u32> {
 
 /// What was asked for, or what is usual where nothing was.
 pub(crate) fn or_usual<T: Clone + PartialEq>(asked: &[T], usual: &[T]) -> Vec<T> {
-    distinct(if asked.is_empty() { usual } else { asked })
+    let values = if asked.is_empty() { usual } else { asked };
+    distinct(values.iter().cloned())
 }
 
-/// Each of these values once, where it comes first.
-pub fn distinct<T: Clone + PartialEq>(values: &[T]) -> Vec<T> {
-    let mut all: Vec<T> = Vec::new();
+/// Each of these values once, in the order in which they first occur.
+pub fn distinct<T: PartialEq>(values: impl IntoIterator<Item = T>) -> Vec<T> {
+    let mut seen = Vec::new();
     for value in values {
-        if !all.contains(value) {
-            all.push(value.clone());
+        if !seen.contains(&value) {
+            seen.push(value);
         }
     }
-    all
+    seen
 }
 
 /// Each of these points once, where it comes first: values that were given twice ask for a point twice.

@@ -15,8 +15,7 @@ const MOST_THREADS: u32 = 4096;
 impl Threads {
     /// Every count of these, in order and once.
     pub fn all(ranges: &[Self]) -> Vec<u32> {
-        let counts: Vec<u32> = ranges.iter().flat_map(|range| range.0.clone()).collect();
-        distinct(&counts)
+        distinct(ranges.iter().flat_map(|range| range.0.clone()))
     }
 }
 

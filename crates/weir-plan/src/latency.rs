@@ -193,7 +193,7 @@ impl Latency {
             (1e-3, 1e9),
             "above 0 ns",
         )?;
-        for sockets in distinct(&self.sockets) {
+        for sockets in distinct(self.sockets.iter().copied()) {
             let bounds = (2.0, f64::from(MOST));
             within(
                 "a pool's size",
@@ -210,7 +210,7 @@ impl Latency {
             ..self.load("local", 1, Build::of(1))
         };
         let mut paths = vec![self.summed(local)];
-        for sockets in distinct(&self.sockets) {
+        for sockets in distinct(self.sockets.iter().copied()) {
             let build = Build::of(sockets);
             let memory = match build.switch {
                 true => "switch and devices",

@@ -108,8 +108,8 @@ impl Cost {
         };
         let mut pools = Vec::new();
         for reading in Reading::ALL {
-            for gb in distinct(&self.gb_per_vcpu) {
-                for ratio in distinct(&self.pool_price) {
+            for gb in distinct(self.gb_per_vcpu.iter().copied()) {
+                for ratio in distinct(self.pool_price.iter().copied()) {
                     let case = case(reading, gb, ratio);
                     let exact = case.servers(&prices);
                     pools.push(PoolSize {

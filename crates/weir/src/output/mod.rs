@@ -15,18 +15,8 @@ use crate::session;
 pub use self::csv::{of_rows as to_csv, point_rows};
 pub use prose::{Spread, WIDTH, alike, quoted, width, wrap};
 pub use table::{Column, Table};
+pub use weir_lab::plan::distinct;
 pub use weir_model::number::{count, figure, interval, percent, seconds, slower};
-
-/// The values in the order in which they first occur.
-pub fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut seen = Vec::new();
-    for value in values {
-        if !seen.contains(&value) {
-            seen.push(value);
-        }
-    }
-    seen
-}
 
 /// Prints tables and sentences, in plain ASCII where the locale is not UTF-8.
 ///

@@ -91,7 +91,7 @@ impl ByForest {
     fn judge(&self, seed: u64) -> Insensitive {
         Insensitive {
             margin_pct: 100.0 * self.margin,
-            targets: distinct(&self.false_positives),
+            targets: distinct(self.false_positives.iter().copied()),
             splits: self.splits,
             seed,
         }

@@ -184,8 +184,8 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 
 fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
     let packing = Packing {
-        inflate: distinct(&args.inflate),
-        pools: distinct(&args.machines_per_pool),
+        inflate: distinct(args.inflate.iter().copied()),
+        pools: distinct(args.machines_per_pool.iter().copied()),
     };
     let machine = args.traces.machine;
     let mut bound = PackingBound::default();

@@ -74,10 +74,10 @@ pub(super) struct Args {
 /// An argument is outside its bounds, a trace cannot be read, or the work was stopped.
 pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let pools = Pools {
-        sockets: distinct(&args.pools),
+        sockets: distinct(args.pools.iter().copied()),
         machines: args.traces.machines,
         machine: args.traces.machine,
-        fixed: distinct(&args.fixed),
+        fixed: distinct(args.fixed.iter().copied()),
         predictions: Predictions {
             marked: args.marked,
             false_positives: args.false_positives,

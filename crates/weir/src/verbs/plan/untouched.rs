@@ -62,7 +62,7 @@ pub(super) struct Args {
 /// An argument is outside its bounds, a trace cannot be read, or the work was stopped.
 pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let untouched = Untouched {
-        targets: distinct(&args.over_predicted),
+        targets: distinct(args.over_predicted.iter().copied()),
         train_days: args.train_days,
         ..Untouched::default()
     };
