@@ -8,13 +8,17 @@
 //! machines that are as far apart as possible.
 //!
 //! The paper does not say whether machines are alike. [`Kept::summed`] has for each machine and pool its own peak,
-//! [`Kept::uniform`] for all of them the highest. Slices that are being released are in neither.
+//! [`Kept::uniform`] for all of them the highest. Slices that are being released are in neither: [`Kept::starts`] says how
+//! fast they must be, where each pool has its own peak.
 
 use serde::{Deserialize, Serialize};
 
 use super::cluster::{NOWHERE, Placed, conserved};
+use super::events::Event;
+use super::release::{Releasing, Starts};
 use super::split::untouched_share;
 use crate::PlanError;
+use crate::trace::Vm;
 
 /// Seconds between two recounts of all memory.
 const RECOUNT: u32 = 86_400;
@@ -47,6 +51,8 @@ pub struct Kept {
     pub uniform: Provision,
     /// VMs that touch what they have in the pool.
     pub touching: u64,
+    /// Starts of VMs, and whether they would wait for slices.
+    pub starts: Starts,
 }
 
 impl Provision {
@@ -68,6 +74,7 @@ impl Kept {
         self.summed.add(other.summed);
         self.uniform.add(other.uniform);
         self.touching += other.touching;
+        self.starts.add(&other.starts);
     }
 }
 
@@ -103,21 +110,12 @@ pub fn kept(
     let sizes = machines.iter().map(pools);
     let mut sizes: Vec<_> = sizes.map(|pools| vec![Level::default(); pools]).collect();
     let (mut alive, mut recounted, mut touching) = (0, 0, 0);
-    for event in placed.events {
-        let place = event.vm as usize;
-        let (Some(vm), Some(&pooled)) = (placed.trace.get(place), pooled_mib.get(place)) else {
-            continue;
-        };
-        let machine = placed.machines[place];
-        if machine == NOWHERE {
-            continue;
-        }
+    for (event, vm, machine, pooled) in placed_events(placed, pooled_mib) {
         if event.time / RECOUNT != recounted {
             recounted = event.time / RECOUNT;
             recount(event.time, alive, &local, &sizes)?;
         }
-        let (machine, arrives) = (machine as usize, event.arrives);
-        let (memory, pooled) = (vm.memory_mib, pooled.min(vm.memory_mib));
+        let (memory, arrives) = (vm.memory_mib, event.arrives);
         match arrives {
             true => alive += u64::from(memory),
             false => alive -= u64::from(memory),
@@ -136,6 +134,7 @@ pub fn kept(
     let sum = |levels: &[Level]| levels.iter().map(|level| level.peak).sum::<u64>();
     let most = |levels: &[Level]| levels.iter().map(|level| level.peak).max().unwrap_or(0) * count;
     let of = |pools: &Vec<Level>| {
+        let starts = starts(placed, pooled_mib, pools);
         let each = pools.iter().enumerate().map(|(at, pool)| {
             let machines = (at..placed.count).step_by(pools.len()).count();
             pool.peak.div_ceil(machines as u64)
@@ -152,9 +151,46 @@ pub fn kept(
                 pool_mib: each.max().unwrap_or(0) * count,
             },
             touching,
+            starts,
         }
     };
     Ok(sizes.iter().map(of).collect())
+}
+
+/// Events of VMs that found a machine, with the VM, its machine, and its memory in the pool.
+fn placed_events<'t>(
+    placed: &'t Placed<'t>,
+    pooled_mib: &'t [u32],
+) -> impl Iterator<Item = (&'t Event, Vm, usize, u32)> {
+    placed.events.iter().filter_map(|event| {
+        let place = event.vm as usize;
+        let (vm, pooled) = (placed.trace.get(place)?, *pooled_mib.get(place)?);
+        let machine = placed.machines[place];
+        let at = (machine != NOWHERE).then_some(machine as usize)?;
+        Some((event, vm, at, pooled.min(vm.memory_mib)))
+    })
+}
+
+/// Follows the slices of pools that have their peaks.
+fn starts(placed: &Placed<'_>, pooled_mib: &[u32], pools: &[Level]) -> Starts {
+    let mut starts = Starts::default();
+    let mut now = vec![(0, Releasing::default()); pools.len()];
+    for (event, _, machine, pooled) in placed_events(placed, pooled_mib) {
+        let (pooled, at) = (u64::from(pooled), machine % pools.len());
+        let (used, releasing) = &mut now[at];
+        match (event.arrives, pooled) {
+            (true, 0) => starts.local(),
+            (true, _) => {
+                *used += pooled;
+                releasing.starts(pools[at].peak - *used, event.time, &mut starts);
+            }
+            (false, _) => {
+                *used -= pooled;
+                releasing.leaves(pooled, event.time);
+            }
+        }
+    }
+    starts
 }
 
 /// Compares the VMs with machines and pools.

@@ -11,6 +11,7 @@
 //! | [`seats`] | on which socket of a machine a VM is |
 //! | [`room`] | what is free of machines and pools |
 //! | [`mod@kept`] | what machines and pools need where VMs stay on their machines |
+//! | [`release`] | how fast slices must be released |
 //! | [`provision`] | the least memory with which VMs find room |
 //! | [`needs`] | what each policy needs |
 //! | [`verdict`] | memory and money saved |
@@ -26,6 +27,7 @@ pub mod needs;
 mod outcome;
 pub mod owners;
 pub mod provision;
+pub mod release;
 pub mod replay;
 pub mod room;
 pub mod seats;
@@ -49,7 +51,7 @@ use verdict::Terms;
 
 /// The version of the replay: it changes where a replay of the same trace finds something else, so that what is kept of the
 /// former is not taken for it.
-const REPLAY: u32 = 2;
+const REPLAY: u32 = 3;
 /// Moments of a trace at which the packing bound is taken.
 const SNAPSHOTS: u32 = 4;
 

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::statistics::student_t975;
-use weir_model::units::{Bytes, Usd};
+use weir_model::units::{Bytes, GbPerSec, Usd};
 
 use super::kept::{Kept, share_saved};
 use super::replay::Replayed;
@@ -65,6 +65,10 @@ pub struct Saving {
     /// VMs that touch what they then have in the pool.
     #[serde(default)]
     pub touching_pct: f64,
+    /// How fast each pool must then release slices of VMs that have left, so that 99.99 % of the VMs wait for none when they
+    /// start: the least of 1, 2, 5, 10 MB/s and so on. Absent where 1 TB/s is not enough.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub release: Option<GbPerSec>,
     /// Pool memory that is needed because slices are released after their VM has left.
     pub buffer: Bytes,
     /// Mean share of the memory in use that may be in the pool.
@@ -169,6 +173,7 @@ fn saving(
         kept_pct: 100.0 * kept.summed.saved(),
         kept_uniform_pct: 100.0 * kept.uniform.saved(),
         touching_pct: 100.0 * kept.touching as f64 / f64::max(of_kept as f64, 1.0),
+        release: kept.starts.needed(),
         buffer: bytes(late * mib),
         may_pct: 100.0 * pooled.1 / f64::max(pooled.2, 1.0),
         pooled_pct: 100.0 * pooled.0 / f64::max(pooled.2, 1.0),
@@ -206,6 +211,7 @@ fn half_width(values: &[f64]) -> Option<f64> {
 mod tests {
     use super::*;
     use crate::pool::kept::Provision;
+    use crate::pool::release::Starts;
     use crate::pool::replay::{Need, Needs};
 
     /// Half of the memory stays with the machines, and a pool has as much as one had before.
@@ -239,6 +245,7 @@ mod tests {
                 ..summed
             },
             touching: 1,
+            starts: Starts::default(),
         };
         let needs = Needs {
             without: Some(base * mib),
