@@ -212,6 +212,7 @@ impl Load {
             prefetch: self.prefetch,
             cache_ways: self.ways,
             deterministic: self.deterministic,
+            second_threads: false,
         }
     }
 }

@@ -18,7 +18,7 @@ pub struct Tenant {
     pub name: String,
     /// What it does.
     pub work: Work,
-    /// The cores to use, disjoint between tenants. A stream and a program have one thread on each.
+    /// The cores to use, disjoint between tenants, but for second threads. A stream and a program have one thread on each.
     pub cores: Vec<u32>,
     /// Where its pages are when it starts.
     pub placement: Placement,
@@ -35,6 +35,10 @@ pub struct Tenant {
     /// garbage collection (*determinism*, CXL-SSD, HotStorage 2022, section 5).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub deterministic: bool,
+    /// Whether its threads are the second ones of its cores, of which another tenant may have the first (hyper-threads).
+    /// Only a model takes that: a host has numbers of their own for them.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub second_threads: bool,
 }
 
 /// What a tenant does.
@@ -222,6 +226,7 @@ impl Tenant {
             prefetch: true,
             cache_ways: None,
             deterministic: false,
+            second_threads: false,
         }
     }
 
@@ -236,6 +241,7 @@ impl Tenant {
             prefetch: true,
             cache_ways: None,
             deterministic: false,
+            second_threads: false,
         }
     }
 
@@ -250,6 +256,7 @@ impl Tenant {
             prefetch: true,
             cache_ways: None,
             deterministic: false,
+            second_threads: false,
         }
     }
 

@@ -12,7 +12,8 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
     let request = |text: String| Err(MachineError::Request(text));
     let hosts = topology.other_hosts.len() + 1;
     let all = topology.cores.len() * hosts + topology.other_cores.len();
-    let mut used = vec![None; all];
+    // First and second threads of each core.
+    let mut used = [vec![None; all], vec![None; all]];
     check_sockets(tenants, topology)?;
     for (i, tenant) in tenants.iter().enumerate() {
         let name = &tenant.name;
@@ -23,6 +24,7 @@ pub fn tenants(tenants: &[Tenant], topology: &Topology) -> Result<(), MachineErr
             return request(format!("tenant `{name}` has no cores"));
         }
         for &core in &tenant.cores {
+            let used = &mut used[usize::from(tenant.second_threads)];
             let Some(owner) = used.get_mut(core as usize) else {
                 return request(format!(
                     "tenant `{name}` asks for core {core}, but there are {all} cores, numbered from 0"

@@ -2,6 +2,7 @@
 //! have outstanding.
 
 mod program;
+mod siblings;
 
 use weir_model::access::{Op, Pattern};
 use weir_model::machine::MachineError;
@@ -17,10 +18,11 @@ use crate::core::{
 };
 use crate::line::{Kind, Place};
 use crate::pages::PageTable;
-use crate::params::Params;
+use crate::params::{CoreParams, Params, PrivateConfig};
 use crate::rng;
 
 pub use program::{ahead, ooo_params, services};
+pub use siblings::limits_of;
 
 /// One thread for every core of every tenant, with its memory.
 pub fn place_threads(
@@ -36,9 +38,11 @@ pub fn place_threads(
         pages: PageTable::new(params.core.page, &params.frames(), params.tiers.len()),
     };
     let mut threads = Vec::new();
+    let halved = siblings::cores(tenants);
     for (i, tenant) in tenants.iter().enumerate() {
         if let Work::Program(work) = &tenant.work {
-            threads.extend(allocator.program(tenant, i, work, threads.len())?);
+            let (first, halved) = (threads.len(), &halved);
+            threads.extend(allocator.program(tenant, i, work, (first, halved))?);
             continue;
         }
         let stream = &stream_of(tenant);
@@ -66,6 +70,7 @@ pub fn place_threads(
                     .collect::<Result<_, _>>()?,
                 None => Vec::new(),
             };
+            let core = (core, halved.contains(&core));
             threads.push(thread((tenant, stream), i, core, own, sources, params));
         }
         if stream.pattern == Pattern::SharedLine {
@@ -73,6 +78,7 @@ pub fn place_threads(
             take_turns(&mut threads, first);
         }
     }
+    siblings::pair(&mut threads);
     Ok((threads, allocator.pages))
 }
 
@@ -301,7 +307,7 @@ impl TierAllocator<'_> {
         let chance = rng::mix(self.seed ^ (number << 20));
         let (page, reach) = (params.core.page, params.core.tlb_reach);
         let walk = Walk::new(stream.pattern, size, regions, page, reach, chance);
-        let mut thread = thread((tenant, stream), i, core, walk, Vec::new(), params);
+        let mut thread = thread((tenant, stream), i, (core, false), walk, Vec::new(), params);
         thread.style = Style::Requests;
         thread.private = Private::Streaming { delay: 0 };
         thread.progress.latency = Some(Box::default());
@@ -348,16 +354,17 @@ impl TierAllocator<'_> {
     }
 }
 
-/// A thread of tenant `i` on its core; it loads from `sources` if there are any.
+/// A thread of tenant `i` on its core, which may have another thread; it loads from `sources` if there are any.
 fn thread(
     (tenant, stream): (&Tenant, &Stream),
     i: usize,
-    core: u32,
+    (core, is_halved): (u32, bool),
     walk: Walk,
     sources: Vec<Walk>,
     params: &Params,
 ) -> Thread {
     let pause = ps(stream.pause);
+    let constants = params.core_of(is_halved);
     // One after the other, as accesses that are timed.
     let single = stream.pattern.is_timed() || stream.op == Op::UcLd;
     let rounds = !single && stream.op != Op::Dsa;
@@ -409,8 +416,8 @@ fn thread(
         core: core as u16,
         op: stream.op,
         pattern: stream.pattern,
-        limits: limits(params, stream, tenant.prefetch, tenant.prefetch),
-        private: private(stream, params),
+        limits: limits(&constants, stream, tenant.prefetch, tenant.prefetch),
+        private: private(stream, constants.private),
         window: Window::new(first),
         style,
         program,
@@ -420,6 +427,10 @@ fn thread(
         requests: None,
         ooo: None,
         wakes: Ps::MAX,
+        is_halved,
+        beside: None,
+        taken: 0,
+        yields: false,
         pause,
         unending: walk.run_lines() == u64::MAX,
         walk,
@@ -467,8 +478,7 @@ fn kinds(op: Op) -> [Kind; 3] {
 }
 
 /// Threads whose lines cannot survive in L2 need no tags.
-fn private(stream: &Stream, params: &Params) -> Private {
-    let config = params.core.private;
+fn private(stream: &Stream, config: PrivateConfig) -> Private {
     let passes_by = stream.op == Op::UcLd || stream.op.is_posted() && stream.reads.is_none();
     if stream.working_set.lines() > 4 * config.l2.0 || passes_by {
         Private::Streaming { delay: config.l2.0 }
@@ -478,8 +488,7 @@ fn private(stream: &Stream, params: &Params) -> Private {
 }
 
 /// The limits of a thread's outstanding accesses.
-pub fn limits(params: &Params, stream: &Stream, l1: bool, l2: bool) -> Limits {
-    let c = &params.core;
+pub fn limits(c: &CoreParams, stream: &Stream, l1: bool, l2: bool) -> Limits {
     let (op, pattern) = (stream.op, stream.pattern);
     let buffers = c.line_fill_buffers;
     if let Pattern::FlushedBurst { lines } = pattern {

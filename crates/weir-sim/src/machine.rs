@@ -265,7 +265,7 @@ impl Machine for SimMachine {
                         core.set_ahead(layout::ahead(&self.model.params, on && *l1, on && *l2));
                     }
                     thread.limits =
-                        layout::limits(&self.model.params, stream, on && *l1, on && *l2);
+                        layout::limits_of(thread, &self.model.params, stream, on && *l1, on && *l2);
                 }
             }
             Action::CacheWays { tenant, mask } => {

@@ -24,6 +24,7 @@ mod programs;
 mod requests;
 mod sampled;
 mod shapes;
+mod siblings;
 mod sockets;
 mod storage;
 mod tail;

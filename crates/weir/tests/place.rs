@@ -256,6 +256,40 @@ fn threads_on_both_tiers_lose_nothing_below_the_ratio_of_bandwidths() {
 }
 
 #[test]
+fn second_threads_of_cores_cost_local_threads_and_more_the_larger_their_buffers_are() {
+    let place = Place::new();
+    let run = "place offload --on emr2s+cxl-a --local 24,32 --far 2,16 --share 5%,40% --hyper-threads --format json";
+    let found: Value = serde_json::from_str(&place.run(run).expect(0).out()).unwrap();
+    let shared: Vec<Option<u64>> = (found["pairs"].as_array().unwrap().iter())
+        .map(|pair| pair["shared_cores"].as_u64())
+        .collect();
+    assert_eq!(shared, [None, Some(8), Some(2), Some(16)]);
+    let system = |share: f64, local: u64, far: u64| {
+        let cells = found["cells"].as_array().unwrap();
+        let is = |cell: &&Value| {
+            (
+                cell["share_pct"].as_f64(),
+                cell["local"].as_u64(),
+                cell["far"].as_u64(),
+            ) == (Some(share), Some(local), Some(far))
+        };
+        cells.iter().find(is).unwrap()["system_pct"]
+            .as_f64()
+            .unwrap()
+    };
+    assert!(system(5.0, 32, 2) > 98.0, "{found}");
+    for (local, far) in [(24, 16), (32, 16)] {
+        assert!(
+            system(40.0, local, far) < 0.9 * system(5.0, local, far),
+            "{found}"
+        );
+    }
+    place
+        .run("place offload --on emr2s+cxl-a --local 32 --far 2")
+        .refuses(2, &["on a model --hyper-threads puts two on one"]);
+}
+
+#[test]
 fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
     let place = Place::new();
     let own = std::process::id();

@@ -4,19 +4,25 @@
 //! others, and all begin together. Of threads that read `l` and `s` bytes in a nanosecond,
 //!
 //! ```text
-//! T = B max(1 / l, f / s)                time until the last thread is done, with B bytes a local thread
+//! T >= B max(1 / l, f / s)               time until the last thread is done, with B bytes a local thread
 //! W = (L + f S) B / T                    bandwidth of the system with L local threads and S others
 //! ```
 //!
-//! No time is lost while `f` is below `s / l`: with as many threads on either tier, the ratio of their bandwidths.
+//! Little time is lost while `f` is below `s / l`: with as many threads on either tier, the ratio of their bandwidths. Threads
+//! go on as if alone once those of the other tier are done.
+//!
+//! On models, second threads of cores may have the slower tier where no core is free ([`Offload::hyper_threads`]): the local
+//! threads on those cores have half of what is divided between two threads, and end last.
 //!
 //! Memory of another server over RDMA is no tier of a machine. A network card writes it into local memory, and a thread
 //! asks for it and polls until it is there ([`Pair::over_link`]), for which it needs a core: `T` is also
 //! `B (1 / b + f / s)` where it shares the core of a local thread, which alone reads `b` bytes in a nanosecond.
 
+mod crowd;
 mod outcome;
 mod pair;
 
+pub use crowd::{Crowd, Crowded};
 pub use outcome::{Cell, KEPT_PCT, Offloaded};
 pub use pair::{Pair, SharedCore};
 
@@ -41,6 +47,7 @@ Examples:
   weir place offload --on emr2s+cxl-a --share 10%,15% --local 8,16 \\
       --far 1,2,4,8,16
   weir place offload --on emr2s+cxl-a --operator join
+  weir place offload --on spr8480+agilex-2666 --local 56 --far 8,28 --hyper-threads
   weir place offload --on gold6130 --rdma 12.5GB/s --share 5%,10% --local 8,16")]
 pub struct Offload {
     /// The slower tier.
@@ -66,6 +73,10 @@ pub struct Offload {
     /// Numbers of threads on the slower tier [default: 1, 2, 4 ... half of the cores].
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub far: Vec<u32>,
+    /// Where no core is free, put threads on the slower tier on the second threads of cores, of which local threads have the
+    /// first; models only.
+    #[arg(long, conflicts_with = "rdma")]
+    pub hyper_threads: bool,
 }
 
 /// A share in percent.
@@ -172,7 +183,13 @@ impl Offload {
         let counts = local
             .iter()
             .flat_map(|&one| far.iter().map(move |&other| (one, other)));
-        let counts: Vec<_> = counts.filter(|(one, other)| one + other <= cores).collect();
+        let fits = |one: u32, other: u32| {
+            one + other <= cores || self.hyper_threads && one.max(other) <= cores
+        };
+        let counts: Vec<_> = counts.filter(|(one, other)| fits(*one, *other)).collect();
+        let (counts, crowded): (Vec<_>, Vec<_>) = counts
+            .into_iter()
+            .partition(|(one, other)| one + other <= cores);
         let near = local.iter().map(|&n| Workers::Near(n));
         let alone = near.chain(far.iter().map(|&n| Workers::Far(n)));
         let all: Vec<Workers> = alone
@@ -181,21 +198,40 @@ impl Offload {
         let given = self.measure(lab, &all)?;
         let (alone, rest) = given.split_at(local.len());
         let (alone_far, together) = rest.split_at(far.len());
-        let pairs =
-            (counts.iter().zip(together)).filter_map(|(&(one, other), &(own, far_gbps))| {
-                let at = local.iter().position(|&n| n == one)?;
-                let each = far_gbps.get() / f64::from(other);
-                Some(Pair {
-                    local: one,
-                    far: other,
-                    alone_gbps: alone.get(at)?.0,
-                    local_gbps: own,
-                    far_gbps,
-                    level_pct: 100.0 * each / (own.get() / f64::from(one)).max(1e-9),
-                    shared_cores: None,
-                })
-            });
-        Ok((most(alone), most(alone_far), None, pairs.collect()))
+        let pair = |(one, other): (u32, u32), own: GbPerSec, far_gbps: GbPerSec| {
+            let at = local.iter().position(|&n| n == one)?;
+            let at_far = far.iter().position(|&n| n == other)?;
+            let each = far_gbps.get() / f64::from(other);
+            Some(Pair {
+                local: one,
+                far: other,
+                alone_gbps: alone.get(at)?.0,
+                local_gbps: own,
+                far_gbps,
+                far_alone_gbps: alone_far.get(at_far)?.0,
+                level_pct: 100.0 * each / (own.get() / f64::from(one)).max(1e-9),
+                shared_cores: None,
+                sharing_gbps: None,
+            })
+        };
+        let on_own = (counts.iter().zip(together))
+            .filter_map(|(&counts, &(own, far_gbps))| pair(counts, own, far_gbps));
+        let mut pairs: Vec<Pair> = on_own.collect();
+        let crowd = |&(local, far): &(u32, u32)| Crowd {
+            operator: self.operator,
+            from: self.from.clone(),
+            tier: self.tier.clone(),
+            local,
+            far,
+        };
+        let asks: Vec<Crowd> = crowded.iter().map(crowd).collect();
+        let seen = lab.ask_all(&asks)?;
+        pairs.extend(crowded.iter().zip(&seen).filter_map(|(&counts, seen)| {
+            let with_others = pair(counts, seen.local, seen.far)?;
+            Some(with_others.on_shared_cores(cores, seen))
+        }));
+        pairs.sort_by_key(|pair| (pair.local, pair.far));
+        Ok((most(alone), most(alone_far), None, pairs))
     }
 
     /// How fast each group of workers goes through its columns: the first of two, and the second.
@@ -249,7 +285,9 @@ impl Offload {
         }
         let quarters = match self.rdma {
             Some(_) => vec![cores / 2, cores],
-            None => (1..4).map(|n| (cores * n / 4).max(1)).collect(),
+            None => (1..if self.hyper_threads { 5 } else { 4 })
+                .map(|n| (cores * n / 4).max(1))
+                .collect(),
         };
         let doubled = (0..).map(|n| 1 << n).take_while(|n| 2 * n <= cores);
         let mut all = [(&self.local, quarters), (&self.far, doubled.collect())].map(
@@ -264,7 +302,7 @@ impl Offload {
         }
         let [local, far] = all;
         let least = |of: &[u32]| of.first().copied().unwrap_or(1);
-        if self.rdma.is_some() {
+        if self.rdma.is_some() || self.hyper_threads {
             let both = local.iter().chain(&far);
             return match both.copied().max().filter(|&most| most > cores) {
                 Some(threads) => Err(LabError::Threads {
@@ -276,7 +314,7 @@ impl Offload {
         }
         if least(&local) + least(&far) > cores {
             return Err(LabError::Nothing(format!(
-                "{} threads need as many cores, and there are {cores}",
+                "{} threads need as many cores, and there are {cores}; on a model --hyper-threads puts two on one",
                 least(&local) + least(&far)
             )));
         }

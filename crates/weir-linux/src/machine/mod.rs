@@ -266,6 +266,12 @@ impl Machine for LinuxMachine {
                 tenant.name
             )));
         }
+        if let Some(tenant) = tenants.iter().find(|tenant| tenant.second_threads) {
+            return Err(MachineError::Request(format!(
+                "`{}` has second threads of cores; a host has numbers of their own for them",
+                tenant.name
+            )));
+        }
         let work = assignment::work(&self.host, tenants, self.seed)?;
         self.pool = Some(WorkerPool::assemble(work, tenants, &self.host)?);
         Ok(())

@@ -168,6 +168,13 @@ pub struct Thread {
     pub ooo: Option<Box<Ooo>>,
     /// When that core will be woken.
     pub wakes: Ps,
+    /// Whether its core has another thread.
+    pub is_halved: bool,
+    /// The other stream on its core, with which it shares buffers, and the buffers which that one has.
+    pub beside: Option<u16>,
+    pub taken: u32,
+    /// Whether the other one is served first when a buffer is free.
+    pub yields: bool,
 }
 
 impl Thread {
@@ -192,7 +199,7 @@ impl Thread {
     #[inline]
     pub fn may_issue(&self) -> bool {
         // Which of the two limits a stream is unpredictable, but one of them usually does: one branch.
-        (self.outstanding + self.write_backs < self.limits.outstanding)
+        (self.outstanding + self.write_backs + self.taken < self.limits.outstanding)
             & (self.window.span() < self.limits.window)
             && (self.unending || !self.at_fence())
             && (!self.is_ahead() || self.is_foreseen())

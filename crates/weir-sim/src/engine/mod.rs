@@ -10,6 +10,7 @@ mod occupancy;
 mod offload;
 mod program;
 mod shared;
+mod siblings;
 mod skip;
 mod storage;
 mod stream;
@@ -74,6 +75,7 @@ impl Engine {
             thread.is_plain = thread.style == Style::Stream
                 && thread.op == Op::Ld
                 && !thread.private.is_tagged()
+                && thread.beside.is_none()
                 && !uncore.keeps_lines();
         }
         let mut engine = Self {
@@ -334,6 +336,9 @@ impl Engine {
         if thread.style != Style::Stream {
             return self.pump_other(t, time);
         }
+        if let Some(other) = thread.beside {
+            return self.pump_siblings(t, other.into(), time);
+        }
         pump_stream(thread, t, &mut self.uncore, &self.params, time);
     }
 
@@ -472,6 +477,9 @@ impl Engine {
         thread.outstanding -= 1;
         thread.window.complete(request.index);
         thread.progress.accesses += 1;
+        if let Some(other) = thread.beside {
+            return self.pump_siblings(t, other.into(), at);
+        }
         pump_stream(thread, t, &mut self.uncore, &self.params, at);
     }
 

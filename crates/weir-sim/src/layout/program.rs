@@ -1,5 +1,7 @@
 //! Described programs: their regions in memory, and a core for each thread.
 
+use std::collections::HashSet;
+
 use weir_model::access::Pattern;
 use weir_model::machine::MachineError;
 use weir_model::tenant::{Tenant, Work};
@@ -9,18 +11,18 @@ use super::{FRAME_BLOCK_LINES, TierAllocator, WalkOf, stream_of, thread};
 use crate::core::{
     Ahead, CacheCapacity, Ooo, OooParams, Private, Script, Service, Style, Thread, Walk,
 };
-use crate::params::Params;
+use crate::params::{CoreParams, Params};
 use crate::rng;
 
 impl TierAllocator<'_> {
-    /// The threads of a described program, with numbers from `first` on. They share the program's regions;
-    /// lines are numbered through all regions in order.
+    /// The threads of a described program, with numbers from `first` on, some on cores that have another thread. They
+    /// share the program's regions; lines are numbered through all regions in order.
     pub(super) fn program(
         &mut self,
         tenant: &Tenant,
         i: usize,
         work: &Workload,
-        first: usize,
+        (first, halved): (usize, &HashSet<u32>),
     ) -> Result<Vec<Thread>, MachineError> {
         let params = self.params;
         let mut memory: Vec<(u64, Walk)> = Vec::new();
@@ -40,13 +42,17 @@ impl TierAllocator<'_> {
             // The regions are apart, so that no prefetcher runs from one into the next.
             base += size.lines() + FRAME_BLOCK_LINES;
         }
-        let shelter = shelter(tenant, params);
+        // Its caches are those of its first core.
+        let of_first = params.core_of(halved.contains(&first_core));
+        let shelter = shelter(tenant, params, &of_first);
         let stream = stream_of(tenant);
         let threads = (tenant.cores.iter().zip(0..)).filter_map(|(&core, number)| {
             let script = Script::new(work, number, memory.clone(), shelter, self.seed);
             let walk = memory.first()?.1.clone();
             let ahead = ahead(params, tenant.prefetch, tenant.prefetch);
-            let mut ooo = Ooo::new(ooo_params(params), script, ahead);
+            let is_halved = halved.contains(&core);
+            let constants = params.core_of(is_halved);
+            let mut ooo = Ooo::new(ooo_params(&constants), script, ahead);
             if work.requests.is_some() {
                 ooo = ooo.without_request();
             }
@@ -54,7 +60,14 @@ impl TierAllocator<'_> {
                 style: Style::Work,
                 private: Private::Streaming { delay: 0 },
                 ooo: Some(Box::new(ooo)),
-                ..thread((tenant, &stream), i, core, walk, Vec::new(), params)
+                ..thread(
+                    (tenant, &stream),
+                    i,
+                    (core, is_halved),
+                    walk,
+                    Vec::new(),
+                    params,
+                )
             };
             thread.progress.latency = work.requests.is_some().then(Box::default);
             Some(thread)
@@ -80,7 +93,7 @@ pub fn services(tenants: &[Tenant], threads: &[Thread], seed: u64) -> Vec<Option
 const PROGRAM_BASE: u64 = 1 << 20;
 
 /// The figures that decide which lines of a program the caches hold.
-fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
+fn shelter(tenant: &Tenant, params: &Params, core: &CoreParams) -> CacheCapacity {
     let llc = params.uncore.llc;
     let complexes = u64::from(llc.complexes);
     let ways = match tenant.cache_ways {
@@ -88,9 +101,9 @@ fn shelter(tenant: &Tenant, params: &Params) -> CacheCapacity {
         None => 1.0,
     };
     CacheCapacity {
-        l2: params.core.private.l2.0 as f64,
+        l2: core.private.l2.0 as f64,
         llc: (llc.lines / complexes) as f64 * ways,
-        tlb: params.core.tlb_reach,
+        tlb: core.tlb_reach,
         page_bits: params.core.page.lines().max(1).ilog2(),
         tlb_bits: params.core.tlb_page.lines().max(1).ilog2(),
     }
@@ -110,8 +123,7 @@ const INTEGERS: u32 = 16;
 const VECTORS: u32 = 32;
 
 /// Constants of a core that runs a program.
-pub fn ooo_params(params: &Params) -> OooParams {
-    let c = &params.core;
+pub fn ooo_params(c: &CoreParams) -> OooParams {
     OooParams {
         cycle: c.cycle * 1e3,
         reorder_buffer: f64::from(c.reorder_buffer),

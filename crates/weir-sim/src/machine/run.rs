@@ -101,14 +101,15 @@ impl Run {
         for thread in self.engine.threads_mut() {
             let i = usize::from(thread.tenant);
             let (prefetch, held) = (self.tenants[i].prefetch, &self.regulations[i]);
-            let limits = layout::limits(params, &self.streams[i], prefetch, prefetch);
+            let limits = layout::limits_of(thread, params, &self.streams[i], prefetch, prefetch);
             let slower = held
                 .clock
                 .map_or(1.0, |c| 1.0 / (c.get() * params.core.cycle));
             thread.limits.gap = (limits.gap as f64 * slower) as u64;
             thread.allocated = params.core.allocated(held.bandwidth);
             if let Some(core) = &mut thread.ooo {
-                core.set_clock(&layout::ooo_params(params), 1.0 / slower);
+                let constants = params.core_of(thread.is_halved);
+                core.set_clock(&layout::ooo_params(&constants), 1.0 / slower);
             }
         }
     }

@@ -67,6 +67,35 @@ pub struct CoreParams {
 }
 
 impl CoreParams {
+    /// What each of two threads of the core has. Reorder buffer, load buffer and store buffer are divided between them. Other
+    /// buffers and the caches are shared, and each has half where both want all of them (Intel, Optimization Reference
+    /// Manual, section 2.9, "Intel Hyper-Threading Technology").
+    pub fn halved(&self) -> Self {
+        let half = |entries: u32| (entries / 2).max(1);
+        let lines = |(lines, ways): (u64, u32)| ((lines / 2).max(u64::from(ways)), ways);
+        Self {
+            line_fill_buffers: half(self.line_fill_buffers),
+            super_queue: half(self.super_queue),
+            load_window: (self.load_window / 2).max(1),
+            random_window: (self.random_window / 2).max(1),
+            store_window: (self.store_window / 2).max(1),
+            l1_spares: self.l1_spares / 2,
+            private: PrivateConfig {
+                l1: lines(self.private.l1),
+                l2: lines(self.private.l2),
+            },
+            tlb_reach: Bytes(self.tlb_reach.get() / 2),
+            reorder_buffer: half(self.reorder_buffer),
+            scheduler: half(self.scheduler),
+            integer_registers: half(self.integer_registers),
+            vector_registers: half(self.vector_registers),
+            load_buffer: half(self.load_buffer),
+            store_buffer: half(self.store_buffer),
+            l2_outstanding: half(self.l2_outstanding),
+            ..self.clone()
+        }
+    }
+
     /// Time between two requests under an allocation of this many percent; 0 if the allocation delays none.
     pub fn allocated(&self, percent: u32) -> Ps {
         if percent >= 100 {

@@ -5,6 +5,8 @@
 //! mesh, row activation, data bus, link), and the time of a line on a bus whose scheduler loses a share of
 //! the standard's peak. No result with two tenants is an input.
 
+use std::borrow::Cow;
+
 use weir_model::platform::{Platform, Ports};
 use weir_model::units::Nanos;
 
@@ -52,6 +54,14 @@ pub struct Params {
 }
 
 impl Params {
+    /// The constants of a core, or of each of two threads on one.
+    pub fn core_of(&self, is_halved: bool) -> Cow<'_, CoreParams> {
+        match is_halved {
+            true => Cow::Owned(self.core.halved()),
+            false => Cow::Borrowed(&self.core),
+        }
+    }
+
     /// The longest miss of a device whose DRAM is a cache of another medium, if there is one.
     pub fn longest_miss(&self) -> Option<Ps> {
         let backed = (self.tiers.iter()).filter_map(|t| t.config.device.as_ref()?.backing.as_ref());

@@ -36,7 +36,6 @@ const BY_EYE: &str = "read off a figure by eye: the paper gives no measure of al
 const TUNER: &str = "needs a tuner of weights, beyond the points of an experiment";
 const KERNEL: &str = "needs the time of functions of the kernel";
 const OCCUPANCY: &str = "needs tags of the cache where requests alone fill it";
-const HYPER_THREADS: &str = "needs two threads on one core: the model has one thread a core";
 
 /// Every rule that needs nothing but points, paper by paper.
 pub fn rules() -> Vec<Rule> {
@@ -69,7 +68,6 @@ pub fn unanswered() -> Vec<Rule> {
         ("MIC", 40..=40, REQUESTS),
         ("MIK", 54..=57, CONTROLLER),
         ("MIK", 63..=75, CONTROLLER),
-        ("NTF", 18..=18, HYPER_THREADS),
         ("SUP", 91..=91, THEIR_PROGRAMS),
         ("SUP", 126..=127, SINGLE),
         ("SUP", 135..=136, POPULATION),

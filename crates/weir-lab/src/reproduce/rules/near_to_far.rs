@@ -5,7 +5,7 @@ use weir_model::topology::TierName;
 use weir_model::units::{Bytes, GbPerSec};
 
 use crate::movement::Method;
-use crate::offload::{KEPT_PCT, Pair, SharedCore};
+use crate::offload::{Crowd, Crowded, KEPT_PCT, Pair, SharedCore};
 use crate::reproduce::figures::bandwidth;
 use crate::reproduce::points::{Stream, gbps, gbps_beside};
 use crate::reproduce::rule::{Figure, Rule};
@@ -16,6 +16,7 @@ const WORST: &str = "the worst of 14, 28 and 42 local threads with 4, 8, 14 and 
                      many threads read DRAM as read the card, and slower with them; the card has its two modules on two \
                      channels";
 const HALF: &str = "28 local threads and 8 others, with buffers of 10 %";
+const SECOND: &str = "56 local threads and 1, 2, 4 or 8 others with buffers of 10 %; the least";
 const POLLING: &str = "16 local threads, and 1 to 16 others that poll on their cores; the larger of 5 and 10 % that loses no more \
                        than 1 %";
 const SOCKET: &str = "20 joins, a shared column of 1 GiB and 64 MiB each, copied by the accelerator in place of five threads";
@@ -45,11 +46,48 @@ fn least(local: &'static [u32], far: &'static [u32]) -> Figure {
                     alone_gbps,
                     local_gbps: GbPerSec(local_gbps),
                     far_gbps: GbPerSec(far_gbps),
+                    far_alone_gbps: GbPerSec(bandwidth(slow, others).value(results)?),
                     level_pct: 0.0,
                     shared_cores: None,
+                    sharing_gbps: None,
                 };
                 least = f64::min(least, 100.0 * pair.system(SHARE));
             }
+        }
+        Ok(least)
+    })
+}
+
+/// The same where all cores have local threads, and the others are second threads of some of them.
+fn on_second_threads(far: &'static [u32]) -> Figure {
+    let [near, slow] = ["dram", "cxl0"].map(|tier| Stream::new(MACHINE, tier, Op::Ld));
+    Figure::new("%", move |results| {
+        let mut least = f64::INFINITY;
+        for &far in far {
+            let ask = Crowd {
+                operator: Operator::Sum,
+                from: TierName::dram(),
+                tier: TierName::named("cxl0"),
+                local: CORES,
+                far,
+            };
+            let alone_gbps = GbPerSec(bandwidth(near, CORES).value(results)?);
+            let far_alone_gbps = GbPerSec(bandwidth(slow, far).value(results)?);
+            let system = move |seen: &Crowded| {
+                let pair = Pair {
+                    local: CORES,
+                    far,
+                    alone_gbps,
+                    local_gbps: seen.local,
+                    far_gbps: seen.far,
+                    far_alone_gbps,
+                    level_pct: 0.0,
+                    shared_cores: None,
+                    sharing_gbps: None,
+                };
+                Ok(100.0 * pair.on_shared_cores(CORES, seen).system(SHARE))
+            };
+            least = f64::min(least, results.read(MACHINE.into(), &ask, system)?);
         }
         Ok(least)
     })
@@ -104,6 +142,7 @@ pub(super) fn rules() -> Vec<Rule> {
     vec![
         Rule::predicted("NTF-010", held_over_link()).noting(POLLING),
         Rule::predicted("NTF-017", least(&[28], &[8])).noting(HALF),
+        Rule::predicted("NTF-018", on_second_threads(&[1, 2, 4, 8])).noting(SECOND),
         Rule::predicted("NTF-020", least(&LOCAL, &FAR)).noting(WORST),
         Rule::predicted("NTF-023", socket_over_cxl(20)).noting(SOCKET),
     ]
