@@ -47,7 +47,8 @@ Examples:
   weir place offload --on emr2s+cxl-a --share 10%,15% --local 8,16 \\
       --far 1,2,4,8,16
   weir place offload --on emr2s+cxl-a --operator join
-  weir place offload --on spr8480+agilex-2666 --local 56 --far 8,28 --hyper-threads
+  weir place offload --on spr8480+agilex-2666 --local 56 --far 8,28 \\
+      --hyper-threads
   weir place offload --on gold6130 --rdma 12.5GB/s --share 5%,10% --local 8,16")]
 pub struct Offload {
     /// The slower tier.
@@ -67,7 +68,7 @@ pub struct Offload {
     #[arg(long, value_delimiter = ',', value_name = "PERCENT", value_parser = percent)]
     pub share: Vec<f64>,
     /// Numbers of threads on the other tier [default: a quarter, half and three quarters of the cores; with
-    /// --rdma half of them and all].
+    /// --hyper-threads all of them, too; with --rdma half of them and all].
     #[arg(long, value_delimiter = ',', value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub local: Vec<u32>,
     /// Numbers of threads on the slower tier [default: 1, 2, 4 ... half of the cores].
