@@ -45,6 +45,8 @@ fn a_trace_becomes_a_description_that_runs() {
         .run("workload import two.lackey --format json")
         .expect(0);
     assert!(json.err().contains("wrote two.toml"), "{}", json.err());
+    // Parts in a hundred are no figures.
+    assert!(!json.err().contains("100 figures"), "{}", json.err());
     let found: Document<Imported> = serde_json::from_str(&json.out()).unwrap();
     let regions = &found.output.workload.phases[0].regions;
     let orders: Vec<&str> = regions.iter().map(|r| r.order.name()).collect();
