@@ -206,9 +206,11 @@ impl CountedRun {
         let whole = kernel.cpu_ns;
         let phase = |(name, counters): &(String, CounterSet)| {
             let kernel = self::kernel(counters);
+            // The kernel counts nothing of an interval in which nothing ran.
+            let own = kernel.cpu_ns.unwrap_or_default();
             Some(ExplainedPhase {
                 phase: name.clone(),
-                share_pct: kernel.cpu_ns? / whole.filter(|all| all.get() > 0.0)? * 100.0,
+                share_pct: own / whole.filter(|all| all.get() > 0.0)? * 100.0,
                 lost: Components::default(),
                 kernel,
             })

@@ -95,7 +95,7 @@ impl Piped {
     }
 
     /// `exit code 1` or `signal 11` if it fails by itself within the time that it has before it is ended. The signals
-    /// that end a process on request are no failure.
+    /// that ask a process to end are no failure.
     pub fn failure(&mut self) -> Option<String> {
         let began = Instant::now();
         while self.ended.is_none() && began.elapsed() < GRACE {
@@ -103,7 +103,7 @@ impl Piped {
             self.ended = self.child.try_wait().ok().flatten();
         }
         let status = self.ended?;
-        let asked = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
+        let asked = [libc::SIGINT, libc::SIGTERM];
         match (status.code(), status.signal()) {
             (Some(code), _) => (code != 0).then(|| format!("exit code {code}")),
             (None, signal) => {
@@ -185,6 +185,11 @@ fn family(process: u32) -> Vec<u32> {
         }
     }
     all
+}
+
+/// Whether a process has started others that still run.
+pub fn has_children(process: u32) -> bool {
+    family(process).len() > 1
 }
 
 fn send(processes: &[u32], signal: i32) {

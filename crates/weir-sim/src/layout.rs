@@ -173,6 +173,14 @@ impl TierAllocator<'_> {
         self.params.host_of(core as u16) as usize * self.params.tiers.len()
     }
 
+    /// The tier that a core's pages are on where nothing else is said.
+    fn local(&self, core: u32) -> TierName {
+        match self.params.own_cluster(core) {
+            Some(tier) => self.topology.tiers[tier].name.clone(),
+            None => self.topology.local_tier(core),
+        }
+    }
+
     /// An array of a tenant, touched first by a thread on `core`, placed as its region is.
     fn walk(
         &mut self,
@@ -181,10 +189,7 @@ impl TierAllocator<'_> {
         size: Bytes,
         of: &WalkOf<'_>,
     ) -> Result<Walk, MachineError> {
-        let local = match self.params.own_cluster(core) {
-            Some(tier) => self.topology.tiers[tier].name.clone(),
-            None => self.topology.local_tier(core),
-        };
+        let local = self.local(core);
         let placement = tenant.placement_of(of.region);
         let weights = placement.weights(&local);
         let page = self.params.core.page;
@@ -220,7 +225,7 @@ impl TierAllocator<'_> {
                     Some(line) => break line,
                     None => match tiers.next() {
                         Some(next) => tier = next,
-                        None => return Err(self.no_memory(tenant, first)),
+                        None => return Err(self.no_memory((tenant, None), first)),
                     },
                 }
             };
@@ -230,15 +235,29 @@ impl TierAllocator<'_> {
         Ok(())
     }
 
-    fn no_memory(&self, tenant: &Tenant, tier: usize) -> MachineError {
-        let all = match &tenant.work {
-            Work::Program(program) => program.footprint().get(),
+    /// Too little room on a tier for what a tenant has there: all of it, where its pages go on elsewhere; else, of a program,
+    /// the regions that are placed there by a thread on `core`.
+    fn no_memory(&self, (tenant, core): (&Tenant, Option<u32>), tier: usize) -> MachineError {
+        let name = &self.topology.tiers[tier % self.params.tiers.len()].name;
+        let there = |region: &str, bytes: Bytes, core: u32| {
+            let weights = tenant.placement_of(region).weights(&self.local(core));
+            let of = |only: Option<&TierName>| -> u128 {
+                let of = weights
+                    .iter()
+                    .filter(|w| only.is_none_or(|name| w.0 == *name));
+                of.map(|w| u128::from(w.1)).sum()
+            };
+            (u128::from(bytes.get()) * of(Some(name)) / of(None).max(1)) as u64
+        };
+        let all = match (&tenant.work, core) {
+            (Work::Program(program), Some(core)) => (program.memory().into_iter())
+                .map(|(region, bytes)| there(region, bytes, core))
+                .sum(),
+            (Work::Program(program), None) => program.footprint().get(),
             _ => of_all_threads(tenant),
         };
         MachineError::NoMemory {
-            tier: self.topology.tiers[tier % self.params.tiers.len()]
-                .name
-                .clone(),
+            tier: name.clone(),
             free: self.params.tiers[tier % self.params.tiers.len()].capacity,
             wanted: Bytes(all),
         }
@@ -266,7 +285,7 @@ impl TierAllocator<'_> {
             let frames = self.pages.tier_mut(tier);
             let first = frames.next + gap;
             if u128::from(first) + share + 64 > u128::from(frames.capacity) {
-                return Err(self.no_memory(tenant, tier));
+                return Err(self.no_memory((tenant, Some(core)), tier));
             }
             regions.push(Region {
                 tier: tier as u8,

@@ -119,6 +119,8 @@ fn ramulator() {
     gives(Format::Ramulator, b"R 0x123440\nW 0x40\n", &pair, 0);
     gives(Format::Ramulator, b"0x123440 R\n0x40 W\n", &pair, 0);
     gives(Format::Ramulator, b"3 1193024 64\n", &pair, 4);
+    // An address within a line is of that line, and not of the next one, too.
+    gives(Format::Ramulator, b"LD 0x123478\nST 65\n", &pair, 0);
     let vector = read(Format::Ramulator, b"R 0,1,2\n", 8).unwrap_err();
     assert!(vector.to_string().starts_with("line 1: ") && vector.to_string().contains("vector"));
 }

@@ -104,6 +104,16 @@ impl Drop for Lines {
 impl Progress {
     /// Begins to show progress over `of` figures, unless asked to be quiet.
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
+        let said = format!("{title}: {}", count(of as u64, "figure"));
+        Self::said((title, &said), of, quiet)
+    }
+
+    /// Begins to show progress in percent.
+    pub fn percent(title: &str, quiet: bool) -> Self {
+        Self::said((title, title), 100, quiet)
+    }
+
+    fn said((title, first): (&str, &str), of: usize, quiet: bool) -> Self {
         let shown = if quiet {
             Shown::Nothing
         } else if session::is_active() {
@@ -122,7 +132,7 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_secs(1));
             Shown::Bar(bar)
         } else {
-            say(&format!("{title}: {}", count(of as u64, "figure")));
+            say(first);
             Shown::Lines(Lines::begin(title.to_owned(), of, SPARSE, say))
         };
         let began = Instant::now();

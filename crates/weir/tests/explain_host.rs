@@ -117,6 +117,13 @@ fn phases_over_time_are_intervals() {
         assert!((all - 100.0).abs() < 1.0, "{all}");
         let table = place.run("runs show last").expect(0).out();
         assert!(table.contains(" s "), "{table}");
+        // Intervals without work are rows, too.
+        let words = ["explain", "-I", "50", "--", "sleep", "0.4"];
+        let idle = place.run([&words[..1], &JSON, &words[1..]].concat());
+        let document = idle.expect(0).json();
+        let run = run_of(&document);
+        let phases = run["phases"].as_array().unwrap();
+        assert!(run["ipc"].is_number() || phases.len() > 3, "{run}");
     }
 }
 

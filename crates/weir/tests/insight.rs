@@ -394,6 +394,21 @@ fn a_program_that_hardly_waits_for_memory_has_no_bound() {
 }
 
 #[test]
+fn more_requests_than_are_answered_are_named() {
+    let place = Place::new();
+    let at = |rate: u32| {
+        let on = "explain redis-ycsb-a --on emr2s+cxl-a --tier dram --requests 500 --rate";
+        place.run(format!("{on} {rate}")).expect(0).err()
+    };
+    let said = at(200_000);
+    assert!(
+        said.contains("requests/s are answered of 200000 that arrive: the queue grows without end"),
+        "{said}"
+    );
+    assert!(!at(40_000).contains("that arrive"));
+}
+
+#[test]
 fn runs_of_every_kind_are_compared() {
     let place = Place::new();
     for verb in [

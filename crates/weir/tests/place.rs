@@ -374,6 +374,22 @@ impl Drop for Held {
     }
 }
 
+#[test]
+fn the_heat_of_what_is_to_move_is_an_average() {
+    let place = Place::new();
+    let touched = vec![1_u8; 80 << 20];
+    let line = format!(
+        "place advise --pid {} --for 1s --free 1%",
+        std::process::id()
+    );
+    let done = place.run(&line);
+    if done.code() != 3 {
+        let said = done.expect(0).out().replace("\n  ", " ");
+        assert!(said.contains("times a second on average"), "{said}");
+    }
+    drop(touched);
+}
+
 /// Advice for a process, and the object with this name.
 fn live(place: &Place, pid: u32, named: &dyn Fn(&str) -> bool) -> Option<(Value, Value)> {
     let line = format!("place advise --pid {pid} --for 3s --interval 1s --format json");

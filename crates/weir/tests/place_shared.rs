@@ -33,6 +33,12 @@ fn the_slower_tier_is_read_once_for_what_queries_share() {
         assert!(gains[0] < 1.0, "{gains:?}");
         assert_eq!(gains[2] > 3.0, operator == "sum", "{gains:?}");
     }
+    // Columns that no tier has room for are no silent assumption.
+    let large = "place stage --on emr2s+cxl-a --queries 2 --shared 127G --own 2G";
+    let said = place.run(large).expect(0).err();
+    let words =
+        "the columns on cxl0 have 131 GiB, and it has 128 GiB: more of such memory is assumed";
+    assert!(said.contains(words) && !said.contains("on dram"), "{said}");
     for (odd, code, said) in [
         ("--on emr2s+cxl-a --tier dram", 2, "dram is both tiers"),
         (

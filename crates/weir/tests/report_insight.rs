@@ -103,6 +103,15 @@ fn documents(all: &[Any]) -> [Insight; 3] {
     ]
 }
 
+#[test]
+fn a_doubt_is_no_note() {
+    let run = json!({"workload": "w", "tier": "dram", "time_ns": 2e6, "lost": {}, "evidence": "e", "prefetch": {},
+                     "untold": [{"counter": "cycles", "why": "there is no PMU", "cost": "all"}]});
+    let page = page(&[], &[of::<Explained>(json!({"runs": [run]}))]);
+    assert!(page.contains("<li class=\"note\">dram: took 2.00 ms.</li>"));
+    assert!(page.contains("<li class=\"doubt\">causes: cycles were not counted"));
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 

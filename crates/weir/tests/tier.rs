@@ -329,6 +329,15 @@ fn a_profile_of_a_trace_is_right_and_a_wrong_line_is_named() {
     for row in found.intervals.iter().rev().take(2) {
         assert_eq!((row.hot_pct, row.cold_pct), (25.0, 75.0));
     }
+    // Times are without what their sums have rounded, in the sentence and under the map.
+    let text = place
+        .run("tier profile --trace trace.csv --interval 0.1s --hot 0.6s")
+        .expect(0);
+    let text = text.out().replace("\n  ", " ");
+    assert!(text.contains("(touched in the last 0.6 s)"), "{text}");
+    place.run("report last -o page.html").expect(0);
+    let page = std::fs::read_to_string(place.path("page.html")).unwrap();
+    assert!(!page.contains("00000000"));
     let bad = trace.replacen("0x101000", "0x10100g", 1);
     place.file("bad.csv", bad);
     let err = place.run("tier profile --trace bad.csv").expect(2).err();

@@ -111,9 +111,30 @@ fn wrong_requests_are_refused_with_what_would_do() {
             "large.toml:9: `bytes` of the region `table` is 900 TiB: tier `dram`",
         );
     }
+    // What is wanted of a tier is what was placed there.
+    let scan = include_str!("../../../workloads/bfs-twitter.toml").replace("5.5 GiB", "150 GiB");
+    place.file("larger.toml", scan);
+    for (tiers, wanted) in [
+        (
+            "dram --place neighbours=cxl0",
+            "`cxl0` has 128 GiB free, but 150 GiB",
+        ),
+        ("dram=9,cxl0=1", "`dram` has 128 GiB free, but 135.8 GiB"),
+    ] {
+        let on = format!("workload run larger.toml --on emr2s+cxl-a --tier {tiers}");
+        refused(&on, wanted);
+    }
     let runs = place.run("runs list").expect(0).out();
     assert!(!runs.contains("workload run"), "{runs}");
     refused(&on("--tier dram=x"), "not a number of pages");
+    refused(
+        &on("--tier dram,cxl0,dram=2"),
+        "--tier: dram is named twice",
+    );
+    refused(
+        "place advise chase --on emr2s+cxl-a --max-loss -1",
+        "from 0 to 1000",
+    );
     refused(&on("--pages 3k"), "no size of pages");
     refused("workload run chase --pages 4k", "only a model runs");
     refused("workload check missing.toml", "missing.toml");

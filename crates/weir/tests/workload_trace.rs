@@ -1,6 +1,7 @@
 //! `weir workload import` and `record` as processes: formats, packed and damaged traces, what is written, what is left.
 
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -44,6 +45,8 @@ fn a_trace_becomes_a_description_that_runs() {
         .run("workload import two.lackey --format json")
         .expect(0);
     assert!(json.err().contains("wrote two.toml"), "{}", json.err());
+    // Parts in a hundred are no figures.
+    assert!(!json.err().contains("100 figures"), "{}", json.err());
     let found: Document<Imported> = serde_json::from_str(&json.out()).unwrap();
     let regions = &found.output.workload.phases[0].regions;
     let orders: Vec<&str> = regions.iter().map(|r| r.order.name()).collect();
@@ -276,6 +279,39 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
         assert!(began.elapsed() < Duration::from_secs(60));
         record(&["-o", "no.toml", "--", "no-such-program"]).refuses(2, &["no-such-program"]);
     }
+}
+
+#[test]
+fn a_script_is_recorded_by_its_interpreter_and_what_is_not_followed_is_named() {
+    let place = Place::new();
+    if !installed("qemu-x86_64") || !installed("cc") || !installed("valgrind") {
+        return;
+    }
+    let record = |with: &str, words: &[&str]| {
+        let all = [
+            &["workload", "record", "--with", with, "-o", "o.toml", "--"][..],
+            words,
+        ]
+        .concat();
+        place.run(&all[..]).expect(0).err()
+    };
+    for (name, first) in [("plain", "#!/bin/sh"), ("found", "#!/usr/bin/env sh")] {
+        let script = place.file(name, format!("{first}\necho $1 > said\n"));
+        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let said = record("qemu", &[&script.display().to_string(), name]);
+        assert!(said.contains("only its interpreter is followed"), "{said}");
+        assert!(!said.contains("another program"), "{said}");
+        assert_eq!(text(&place.path("said")), format!("{name}\n"));
+    }
+    for with in ["qemu", "lackey"] {
+        let said = record(with, &["sh", "-c", "exec sleep 1"]);
+        assert!(said.contains("`sh` became another program, /"), "{said}");
+        let said = record(with, &["sh", "-c", "sleep 1; true"]);
+        assert!(said.contains("`sh` started other processes"), "{said}");
+    }
+    // One that another program has killed was not described to its end.
+    let said = record("qemu", &["sh", "-c", "kill -9 $$"]);
+    assert!(said.contains("ended with signal 9"), "{said}");
 }
 
 /// A list in random order, or the same nodes by an index that is computed.

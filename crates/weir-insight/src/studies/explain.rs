@@ -1,7 +1,8 @@
 //! `weir explain`: runs a workload whose lost cycles are explained, on one memory or two, alone or with another tenant.
 
 use weir_lab::interplay::{
-    ACCESSES, CoRunners, CountedPair, Participant, PlacedName, ProgramPairs, per_second,
+    ACCESSES, CoRunners, CountedPair, Participant, PlacedName, ProgramPair, ProgramPairs,
+    per_second,
 };
 use weir_lab::{Lab, LabError, Placed, Study, WorkloadOptions, check_threads};
 use weir_model::latency::LatencyHistogram;
@@ -74,7 +75,7 @@ impl Explain {
             };
             Participant::program(&placed, workload.clone())
         };
-        ProgramPairs {
+        let made = ProgramPairs {
             victims: tiers.iter().map(on).collect(),
             aggressors: self.aggressor.iter().cloned().collect(),
             threads: 0,
@@ -84,7 +85,25 @@ impl Explain {
             rounds: 1,
             notes: Vec::new(),
         }
-        .counted(lab)
+        .counted(lab)?;
+        // No more of them queue than there are clients.
+        let open = |pair: &&ProgramPair| {
+            let requests = workload.requests.as_ref();
+            pair.saturated && requests.is_some_and(|requests| requests.clients.is_none())
+        };
+        for pair in made.iter().map(|made| &made.pair).filter(open) {
+            let beside = pair.aggressor.as_ref();
+            lab.warn(format!(
+                "{}{}: {:.0} {} are answered of {:.0} that arrive: the queue grows without end, and the latency of requests \
+                 with their number",
+                pair.victim,
+                beside.map_or_else(String::new, |other| format!(" with {other}")),
+                pair.beside.unwrap_or(pair.alone),
+                pair.unit,
+                pair.offered_per_s.unwrap_or_default(),
+            ));
+        }
+        Ok(made)
     }
 
     /// The workload on one tier, alone and with another tenant.

@@ -401,7 +401,7 @@ impl Outcome for Explained {
         if !self.counts_cycles() {
             let columns = vec![
                 col("phase").head("until"),
-                col("share_pct").head("CPU time"),
+                col("share_pct").head("of its\nCPU time"),
                 col("page_faults"),
                 col("context_switches").head("context\nswitches"),
                 col("cpu_migrations").head("migrations"),

@@ -66,7 +66,7 @@ pub struct AdviseObjects {
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub from: TierName,
     /// The loss of run time that is allowed, in percent.
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = allowed_loss)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, allow_negative_numbers = true, value_parser = allowed_loss)]
     pub max_loss: f64,
     /// Free this much local memory instead, with the least loss: a size, or a share of all objects.
     #[arg(long, value_name = "SIZE|SHARE%", conflicts_with = "max_loss", value_parser = Part::read)]

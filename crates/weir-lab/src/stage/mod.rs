@@ -120,6 +120,18 @@ impl Study for Stage {
                 "queries on empty columns read nothing".into(),
             ));
         }
+        let most = or_usual(&self.queries, &QUERIES).into_iter().max();
+        let own = u64::from(most.unwrap_or(1)).saturating_mul(self.own.get());
+        let columns = Bytes(self.shared.get().saturating_add(own));
+        // The shared column is kept near, and the own ones pass.
+        for (tier, bytes) in [(far, columns), (near, self.shared)] {
+            if bytes > tier.capacity {
+                lab.warn(format!(
+                    "the columns on {} have {bytes}, and it has {}: more of such memory is assumed",
+                    tier.name, tier.capacity
+                ));
+            }
+        }
         let copy_threads = self.copy_threads.unwrap_or(match self.copier.op() {
             Op::Dsa => 1,
             _ => COPY_THREADS,

@@ -212,14 +212,14 @@ impl ApplicationRun {
         for figure in self.figures.iter().filter(best) {
             let part = match (figure.answered_per_s, figure.p99_ns, figure.time_ns) {
                 (Some(rate), Some(p99), _) => format!(
-                    "{rate:.0} answers/s with 99 % within {:.0} µs ({})",
-                    p99.get() / 1e3,
+                    "{rate:.0} answers/s with 99 % within {} ({})",
+                    short(p99),
                     figure.name()
                 ),
                 (Some(rate), None, _) => format!("{rate:.0} answers/s ({})", figure.name()),
                 (_, p99, Some(_)) if figure.done_per_s.is_some() => {
                     let within = p99.map_or_else(String::new, |p99| {
-                        format!(" with 99 % within {:.0} µs", p99.get() / 1e3)
+                        format!(" with 99 % within {}", short(p99))
                     });
                     format!(
                         "{:.0} {}/s{within} ({})",
@@ -240,6 +240,14 @@ impl ApplicationRun {
             (_, 0) => parts.join("; "),
             (_, more) => format!("{}; and {more} more", parts.join("; ")),
         }
+    }
+}
+
+/// A latency in a sentence: `950 µs`, `926 ms`.
+fn short(latency: Nanos) -> String {
+    match latency.get() {
+        ns if ns < 1e7 => format!("{:.0} µs", ns / 1e3),
+        ns => format!("{:.0} ms", ns / 1e6),
     }
 }
 
@@ -265,9 +273,9 @@ impl Outcome for ApplicationRun {
                 all.push(of(Severity::Wrong, &name, text));
             }
             if figure.is_late() {
-                let late = figure.late_p99_ns.unwrap_or_default().get() / 1e3;
+                let late = short(figure.late_p99_ns.unwrap_or_default());
                 let text = format!(
-                    "the generator was itself late by up to {late:.0} µs for 99 % of the requests, more than a tenth of \
+                    "the generator was itself late by up to {late} for 99 % of the requests, more than a tenth of \
                      their latency: its processor has other work, or the rate is too high for it"
                 );
                 all.push(of(Severity::Doubt, &name, text));

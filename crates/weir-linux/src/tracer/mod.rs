@@ -1,6 +1,7 @@
 //! Tracers: programs under which a command runs and tells of each access to its memory.
 
-use std::io;
+use std::fs;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -58,6 +59,37 @@ pub fn find(name: &str) -> Option<PathBuf> {
         .find(|path| path.is_file())
 }
 
+/// The words of a command with the interpreter of a script before it (`#!`), as the kernel has it. In place of `env` there is
+/// the program that it would become.
+fn interpreted(words: &[String]) -> Vec<String> {
+    // The kernel looks at as many scripts.
+    const DEEPEST: usize = 5;
+    let mut words = words.to_vec();
+    for _ in 0..DEEPEST {
+        let Some(program) = words.first().and_then(|name| find(name)) else {
+            break;
+        };
+        words[0] = program.display().to_string();
+        let mut begin = Vec::new();
+        let read = fs::File::open(&program).and_then(|file| file.take(256).read_to_end(&mut begin));
+        let text = String::from_utf8_lossy(&begin);
+        let Some(line) = text.strip_prefix("#!").filter(|_| read.is_ok()) else {
+            break;
+        };
+        let line = line.lines().next().unwrap_or_default().trim();
+        let (interpreter, argument) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+        let argument = argument.trim();
+        let is_env = interpreter.ends_with("/env") && !argument.starts_with('-');
+        let before = match argument {
+            "" => vec![interpreter],
+            name if is_env && !name.contains([' ', '\t', '=']) => vec![name],
+            argument => vec![interpreter, argument],
+        };
+        words = before.into_iter().map(String::from).chain(words).collect();
+    }
+    words
+}
+
 impl Tracer {
     /// The first that can run here; why none can.
     ///
@@ -96,6 +128,17 @@ impl Tracer {
             Self::Qemu => "QEMU with a plugin",
             Self::Lackey => "valgrind's lackey",
         }
+    }
+
+    /// The program that a process became, by its file, if it is no longer the tracer's.
+    pub fn left_for(self, process: u32) -> Option<PathBuf> {
+        let file = fs::read_link(format!("/proc/{process}/exe")).ok()?;
+        let name = file.file_name()?.to_str()?;
+        let is_own = match self {
+            Self::Qemu => name.starts_with("qemu-"),
+            Self::Lackey => name.starts_with("valgrind") || name.starts_with("lackey-"),
+        };
+        (!is_own).then_some(file)
     }
 
     /// Why it cannot run here, with what installs it; `None` where it can.
@@ -142,9 +185,8 @@ impl Tracer {
                     let variable = format!("LD_PRELOAD={}", library.display());
                     command.args(["-E", &variable]);
                 }
-                let program = words.first().map_or("", String::as_str);
-                command.arg(find(program).unwrap_or_else(|| program.into()));
-                command.args(words.iter().skip(1));
+                // QEMU runs no scripts.
+                command.args(interpreted(words));
                 return Ok(command);
             }
             Self::Lackey => Command::new("valgrind"),

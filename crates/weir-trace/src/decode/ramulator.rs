@@ -23,8 +23,9 @@ pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
     if first.starts_with(b"#") {
         return Ok(());
     }
-    let access = |address, store| Access {
-        address,
+    // The address may be of any byte of its line.
+    let access = |address: u64, store| Access {
+        address: address / u64::from(LINE) * u64::from(LINE),
         bytes: LINE,
         store,
         from: None,

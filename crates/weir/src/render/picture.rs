@@ -10,7 +10,7 @@ use super::chart::{
     Series, Sign, Spread, Stroke, Wall,
 };
 use super::text::heading;
-use super::{colour, distinct, groups, interval, named, plain, rows, titled, values};
+use super::{colour, distinct, groups, interval, named, plain, rows, short, titled, values};
 use crate::output::figure;
 
 /// A vertical axis whose figures span more than this factor is logarithmic where the view leaves the choice.
@@ -448,7 +448,7 @@ impl Scene<'_> {
         }
         let key = |column: &str, value: &Value| match column.ends_with("_bytes") {
             true => named(column, value),
-            false => words(value),
+            false => short(value),
         };
         Panel {
             name,

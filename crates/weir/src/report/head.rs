@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use weir_lab::{About, Outcome as _, Severity, Verdict};
 use weir_model::machine::MachineKind;
 
-use super::{Cited as _, Insight, Section, insight};
+use super::{Cited as _, Insight, Section};
 use crate::output::{alike, figure, seconds};
 
 /// This many verdicts of a run are in sight; more wait to be unfolded.
@@ -65,7 +65,9 @@ pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
                     section {
                         h3 { (insight.machine()) ", run " (insight.run) }
                         ul class="verdicts" {
-                            @for text in insight::verdicts(insight) { li class="note" { (text) } }
+                            @for verdict in &insight.shown.answer {
+                                li class=(severity(verdict.severity)) { (verdict.about) ": " (verdict.text) "." }
+                            }
                         }
                     }
                 }

@@ -7,8 +7,8 @@ use weir_model::machine::MachineKind;
 use crate::output::{alike, seconds};
 use crate::shown::Shown;
 use crate::store::RunId;
+use weir_lab::Outcome;
 use weir_lab::reproduce::Reproduction;
-use weir_lab::{Outcome, Verdict};
 
 use super::Cited;
 
@@ -107,10 +107,4 @@ fn subject(shown: &Shown) -> String {
             .map_or(String::new(), |verdict| verdict.about.clone()),
         title => title.to_lowercase(),
     }
-}
-
-/// What a run means, in sentences.
-pub fn verdicts(insight: &Insight) -> Vec<String> {
-    let sentence = |verdict: &Verdict| format!("{}: {}.", verdict.about, verdict.text);
-    insight.shown.answer.iter().map(sentence).collect()
 }

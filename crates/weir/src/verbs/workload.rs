@@ -154,6 +154,11 @@ fn all_of(names: &[&str], args: &RunAlone, real: &Real, context: &Context) -> Re
 
 /// Runs a workload, keeps and prints what it cost.
 fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
+    for (at, (tier, _)) in args.tier.iter().enumerate() {
+        if args.tier.iter().take(at).any(|(before, _)| before == tier) {
+            return Err(Failure::request(format!("--tier: {tier} is named twice")));
+        }
+    }
     if machine::is_real(&context.global.on) {
         let group = GROUPS.iter().find(|(name, _, _)| *name == args.workload);
         if let Some((_, _, names)) = group {

@@ -37,6 +37,20 @@ proptest! {
 }
 
 #[test]
+fn long_latencies_are_in_milliseconds() {
+    let figure = |p99| ApplicationFigure {
+        placement: "dram".into(),
+        what: "1000/s".into(),
+        answered_per_s: Some(990.0),
+        p99_ns: Some(Nanos(p99)),
+        ..ApplicationFigure::default()
+    };
+    let said = run(vec![figure(95e3), figure(2_150_704_873.0)], vec![]).sentence();
+    let words = "990 answers/s with 99 % within 95 µs (dram 1000/s); 990 answers/s with 99 % within 2151 ms (dram 1000/s)";
+    assert_eq!(said, words);
+}
+
+#[test]
 fn answers_that_differ_between_places_are_wrong() {
     let figure = |placement: &str, rows| ApplicationFigure {
         placement: placement.into(),

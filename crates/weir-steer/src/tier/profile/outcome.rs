@@ -39,9 +39,9 @@ impl Profile {
         let mut text = format!(
             "of {all} at the end, {:.1} % is hot (touched in the last {} s), {:.1} % warm (in the last {} s) and {:.1} % cold",
             share(sum(|row| row.hot)),
-            self.hot_s,
+            short(self.hot_s),
             share(sum(|row| row.warm)),
-            self.warm_s,
+            short(self.warm_s),
             share(sum(|row| row.cold)),
         );
         let both = last.iter().filter(|row| row.allocated.get() > 0);
@@ -56,6 +56,11 @@ impl Profile {
         }
         Some(text)
     }
+}
+
+/// Seconds to a thousandth: `6`, `0.6`.
+fn short(seconds: f64) -> f64 {
+    (seconds * 1e3).round() / 1e3
 }
 
 impl Outcome for Profile {
@@ -75,7 +80,8 @@ impl Outcome for Profile {
         if self.seconds < self.warm_s {
             let text = format!(
                 "it lasted {} s: what is cold was not touched in that time, and nothing is known of the {} s before",
-                self.seconds, self.warm_s
+                short(self.seconds),
+                short(self.warm_s)
             );
             all.push(doubt("profile", text));
         }

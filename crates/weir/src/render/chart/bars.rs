@@ -53,11 +53,15 @@ pub struct Bar {
 
 impl Chart for BarChart {
     fn draw(&self, room: Room) -> Markup {
+        let mut bars = self.groups.iter().flat_map(|group| &group.bars);
         let frame = Frame {
             label: &self.label,
             title: &self.title,
             legend: &self.legend,
-            spread: Spread::Linear,
+            spread: match bars.any(|bar| bar.value < 0.0) {
+                true => Spread::Signed,
+                false => Spread::Linear,
+            },
         };
         let mut groups = Vec::new();
         for group in &self.groups {
@@ -107,7 +111,7 @@ impl Bar {
                 .flatten()
                 .collect(),
             figure: text_width(&self.words()),
-            draw: Box::new(|x, left, y| self.draw(x, left, y)),
+            draw: Box::new(|x, y| self.draw(x, y)),
         }
     }
 
@@ -118,17 +122,18 @@ impl Bar {
         }
     }
 
-    fn draw(&self, x: &Scale, left: f64, y: f64) -> Markup {
-        let end = x.place(self.value);
+    fn draw(&self, x: &Scale, y: f64) -> Markup {
+        let (zero, end) = (x.place(0.0), x.place(self.value));
         let words = self.words();
         let middle = y + BAR / 2.0;
         let behind = figure_at(
-            end.max(self.reach.map_or(end, |reach| x.place(reach) + 2.0)),
+            zero.max(end)
+                .max(self.reach.map_or(end, |reach| x.place(reach) + 2.0)),
             self.limit.map(|limit| x.place(limit)),
             text_width(&words),
         );
         html! {
-            rect class={ "bar " (self.look.class()) } x=(px(left)) y=(px(y)) width=(px((end - left).max(1.0))) height=(BAR)
+            rect class={ "bar " (self.look.class()) } x=(px(zero.min(end))) y=(px(y)) width=(px((end - zero).abs().max(1.0))) height=(BAR)
                 data-x=(px(end)) data-y=(px(middle)) { title { (self.tip) } }
             @if let Some(reach) = self.reach {
                 path class={ "whisker " (self.look.class()) } d={ "M" (px(end)) " " (px(middle)) "H" (px(x.place(reach))) "m0 -4v8" } {}
@@ -163,5 +168,42 @@ mod tests {
         for mark in [101.0, 110.0, 128.0] {
             assert!(figure_at(100.0, Some(mark), 20.0) > mark, "{mark}");
         }
+    }
+
+    #[test]
+    fn a_bar_below_zero_has_its_length() {
+        let bar = |value: f64| Bar {
+            name: "bar".into(),
+            look: Look::solid(0),
+            value,
+            figure: value.to_string(),
+            limit: None,
+            reach: None,
+            sign: None,
+            tip: String::new(),
+        };
+        let chart = BarChart {
+            label: String::new(),
+            title: "slowdown [%]".into(),
+            legend: Vec::new(),
+            groups: vec![Group {
+                name: String::new(),
+                bars: vec![bar(20.0), bar(-10.0)],
+            }],
+        };
+        let drawn = chart.draw(Room::Wide).into_string();
+        let number = |text: &str| text.split('"').next()?.parse::<f64>().ok();
+        let bars = drawn.split("<rect class=\"bar").skip(1).map(|rect| {
+            let of = |name: &str| number(rect.split_once(name)?.1);
+            (of(" x=\"").unwrap(), of(" width=\"").unwrap())
+        });
+        let bars: Vec<(f64, f64)> = bars.collect();
+        let [(zero, up), (low, down)] = bars[..] else {
+            panic!("{drawn}");
+        };
+        assert!(
+            (low + down - zero).abs() < 0.2 && (up - 2.0 * down).abs() < 0.2,
+            "{bars:?}"
+        );
     }
 }

@@ -128,7 +128,10 @@ impl HeatChart {
         let columns = most.unwrap_or(0).max(1) as f64;
         let names = self.panels.iter().flat_map(|p| &p.columns);
         let widest = names.map(|c| text_width(c)).fold(0.0, f64::max) + 8.0;
-        let cell = ((room.width() - left - 4.0) / columns).min(widest.clamp(52.0, 80.0));
+        let cells = (self.panels.iter()).flat_map(|panel| panel.cells.iter().flatten().flatten());
+        let figures = cells.map(|cell| text_width(&cell.words(self.reach)) + 6.0);
+        let wanted = figures.fold(widest, f64::max);
+        let cell = ((room.width() - left - 4.0) / columns).min(wanted.clamp(52.0, 80.0));
         let panel = (left + columns * cell).max(text_width(&self.column_title)) + GAP;
         let names = || self.panels.iter().flat_map(|p| &p.columns);
         // Numbers follow from those beside them; words do not.
@@ -322,6 +325,33 @@ mod tests {
             prop_assert!(chart.shade(less) <= chart.shade(greater));
             prop_assert!(chart.shade(greater) < SHADES);
         }
+    }
+
+    #[test]
+    fn long_figures_stand_in_their_cells() {
+        let cell = |value: f64| {
+            Some(Cell {
+                value: Some(value),
+                best: false,
+                sign: None,
+                tip: String::new(),
+                link: None,
+            })
+        };
+        let chart = HeatChart {
+            panels: vec![Panel {
+                name: String::new(),
+                rows: vec!["4 KiB".into()],
+                columns: vec!["ext4".into(), "flac".into()],
+                cells: vec![vec![cell(1_106_343.0), cell(42_674_872.0)]],
+            }],
+            ..chart(Reach::Even(1e6, 5e7))
+        };
+        let drawn = chart.draw(Room::Wide).into_string();
+        assert!(
+            drawn.contains(">1106343</text>") && drawn.contains(">42674872</text>"),
+            "{drawn}"
+        );
     }
 
     #[test]

@@ -81,27 +81,21 @@ pub struct Limit {
     pub name: String,
 }
 
-/// Room to the right of the plot.
+/// Room to the left of the plot, where labels need no more, and to the right of it.
+const LEFT: f64 = 54.0;
 const RIGHT: f64 = 16.0;
+/// The least distance of two ticks of the vertical axis.
+const TICKS: f64 = 26.0;
 
 impl Chart for LineChart {
     fn draw(&self, room: Room) -> Markup {
-        const LEFT: f64 = 54.0;
         const PLOT: f64 = 250.0;
         let entries: Vec<_> = (self.series.iter().enumerate())
             .map(|(n, series)| (self.entry(n, series), series.look))
             .filter(|(name, _)| !name.is_empty())
             .collect();
-        let (legend, legend_height) = legend(room, LEFT, &entries, true);
-        let (right, top) = (room.width() - RIGHT, legend_height + 30.0);
-        let bottom = top + PLOT;
         let samples = || self.series.iter().flat_map(|s| &s.samples);
         let outlines = || self.series.iter().flat_map(|s| &s.outline);
-        let across = samples()
-            .map(|s| s.x)
-            .chain(outlines().map(|p| p.0))
-            .chain(self.x_reach.iter().copied());
-        let x = Scale::over(self.x, across, (LEFT, right));
         let reach = self
             .y_reach
             .iter()
@@ -113,10 +107,23 @@ impl Chart for LineChart {
             .flat_map(|s| [s.y, highest(s)])
             .chain(outlines().map(|p| p.1))
             .chain(reach);
-        let y = Scale::over(self.y, up, (bottom, top));
+        let up: Vec<f64> = up.collect();
+        let y = |bottom, top| Scale::over(self.y, up.iter().copied(), (bottom, top));
+        // The plot begins where the longest label ends.
+        let labels = y(PLOT, 0.0).ticks(TICKS).into_iter();
+        let left = labels.fold(LEFT, |left, (_, label)| left.max(text_width(&label) + 12.0));
+        let (legend, legend_height) = legend(room, left, &entries, true);
+        let (right, top) = (room.width() - RIGHT, legend_height + 30.0);
+        let bottom = top + PLOT;
+        let y = y(bottom, top);
+        let across = samples()
+            .map(|s| s.x)
+            .chain(outlines().map(|p| p.0))
+            .chain(self.x_reach.iter().copied());
+        let x = Scale::over(self.x, across, (left, right));
         let drawing = html! {
             (legend)
-            (self.grid(&x, &y, (LEFT, right), (top, bottom)))
+            (self.grid(&x, &y, (left, right), (top, bottom)))
             @for wall in self.walls.iter().filter(|wall| x.holds(wall.x)) {
                 @let at = x.place(wall.x);
                 path class="wall" d={ "M" (px(at)) " " (px(bottom)) "V" (px(top)) } {}
@@ -128,7 +135,7 @@ impl Chart for LineChart {
             }
             @for limit in &self.limits {
                 @let at = y.place(limit.y);
-                path class="limit" d={ "M" (LEFT) " " (px(at)) "H" (px(right)) } {}
+                path class="limit" d={ "M" (px(left)) " " (px(at)) "H" (px(right)) } {}
                 text class="note" x=(px(right)) y=(px(at - 4.0)) text-anchor="end" { (limit.name) }
             }
             @for series in &self.series { (line(series, &x, &y)) }
@@ -201,12 +208,12 @@ impl LineChart {
             Spread::Log | Spread::Sizes | Spread::Tail => 44.0,
         };
         html! {
-            @for (value, label) in y.ticks(26.0) {
+            @for (value, label) in y.ticks(TICKS) {
                 @let at = y.place(value);
-                path class="grid" d={ "M" (left) " " (px(at)) "H" (px(right)) } {}
+                path class="grid" d={ "M" (px(left)) " " (px(at)) "H" (px(right)) } {}
                 text class="tick" x=(px(left - 6.0)) y=(px(at + 4.0)) text-anchor="end" { (label) }
             }
-            path class="axis" d={ "M" (left) " " (px(bottom)) "H" (px(right)) } {}
+            path class="axis" d={ "M" (px(left)) " " (px(bottom)) "H" (px(right)) } {}
             @for (value, label) in x.labels(widest) {
                 @let at = x.place(value);
                 path class="axis" d={ "M" (px(at)) " " (px(bottom)) "v4" } {}
@@ -357,6 +364,35 @@ mod tests {
             assert!(drawn.contains(">1400000<") || room == Room::Narrow);
             assert!(ends.iter().all(|end| *end <= room.width()), "{ends:?}");
         }
+    }
+
+    #[test]
+    fn long_labels_of_the_vertical_axis_stay_on_the_paper() {
+        let chart = LineChart {
+            label: String::new(),
+            x_title: "requests/s".into(),
+            x: Spread::Linear,
+            x_reach: vec![0.0, 5e5],
+            y_title: "99 % within, ns".into(),
+            y: Spread::Linear,
+            y_reach: vec![2.15e9],
+            series: Vec::new(),
+            walls: Vec::new(),
+            limits: Vec::new(),
+        };
+        let drawn = chart.draw(Room::Narrow).into_string();
+        let ticks = drawn.split("<text class=\"tick\" x=\"").skip(1);
+        let starts: Vec<f64> = ticks
+            .filter_map(|text| {
+                let (at, rest) = text.split_once('"')?;
+                let (tag, rest) = rest.split_once('>')?;
+                let (label, _) = rest.split_once('<')?;
+                tag.contains("\"end\"")
+                    .then_some(at.parse::<f64>().ok()? - text_width(label))
+            })
+            .collect();
+        assert!(starts.len() > 2, "{drawn}");
+        assert!(starts.iter().all(|start| *start >= 0.0), "{starts:?}");
     }
 
     #[test]

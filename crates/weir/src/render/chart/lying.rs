@@ -22,8 +22,8 @@ pub(super) struct Frame<'a> {
     pub spread: Spread,
 }
 
-/// Draws a bar on a scale, to the right of the one place and with its upper edge at the other.
-type Draw<'a> = dyn Fn(&Scale, f64, f64) -> Markup + 'a;
+/// Draws a bar on a scale, with its upper edge at this place.
+type Draw<'a> = dyn Fn(&Scale, f64) -> Markup + 'a;
 
 /// A bar with its name.
 pub(super) struct Row<'a> {
@@ -62,7 +62,7 @@ impl Frame<'_> {
                 let middle = y + BAR / 2.0;
                 drawn.push(html! {
                     text class="tick" x=(px(left - 6.0)) y=(px(middle + 4.0)) text-anchor="end" { (row.name) }
-                    ((row.draw)(&x, left, y))
+                    ((row.draw)(&x, y))
                 });
                 y += PITCH;
             }

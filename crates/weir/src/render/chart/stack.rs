@@ -98,7 +98,7 @@ impl StackChart {
             name: &bar.name,
             reach: bar.reach().to_vec(),
             figure: 0.0,
-            draw: Box::new(move |x, _, y| self.draw_bar(group, bar, x, y)),
+            draw: Box::new(move |x, y| self.draw_bar(group, bar, x, y)),
         }
     }
 

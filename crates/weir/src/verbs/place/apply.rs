@@ -334,7 +334,7 @@ fn moves(
 ) -> (MovedPages, Option<String>) {
     let parts = nodes.iter().flat_map(|(_, parts)| parts);
     let whole = parts.map(AddressRange::bytes).sum::<Bytes>().get();
-    let mut progress = Progress::begin(&format!("moving {what}"), 100, context.global.quiet);
+    let mut progress = Progress::percent(&format!("moving {what}"), context.global.quiet);
     let mut all = MovedPages::default();
     let (mut over, mut ended) = (0, None);
     for (node, parts) in nodes {

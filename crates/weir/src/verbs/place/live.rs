@@ -85,11 +85,15 @@ impl Outcome for LiveAdvice {
         let bytes: Bytes = moved.clone().map(|one| one.resident).sum();
         let heat = moved.map(|one| one.heat).fold(0.0, f64::max);
         let mut all = vec![match names.is_empty() {
-            true => note(&of, "no other object is to move".into()),
+            true => {
+                let is_there = self.objects.iter().any(|one| one.advice == "there");
+                let other = if is_there { "other " } else { "" };
+                note(&of, format!("no {other}object is to move"))
+            }
             false => note(
                 &of,
                 format!(
-                    "move {} to {}: {bytes}, whose pages are touched at most {} times a second",
+                    "move {} to {}: {bytes}, in objects whose pages are touched at most {} times a second on average",
                     names.join(", "),
                     self.tier,
                     figure(heat)

@@ -111,7 +111,7 @@ fn read(path: &Path, context: &Context, what: &str, mut of: impl FnMut(Access)) 
     let opened = Input::open(path).with_context(|| format!("cannot open {name}"));
     let file = opened.map_err(Failure::Request)?;
     let length = file.file().metadata().map_or(0, |data| data.len());
-    let mut progress = Progress::begin(&format!("{what} the trace"), 100, context.global.quiet);
+    let mut progress = Progress::percent(&format!("{what} the trace"), context.global.quiet);
     let (mut lines, mut bytes, mut before) = (0_u64, 0_u64, 0.0);
     let mut line = String::new();
     let mut reader = BufReader::new(OfLines::new(file));

@@ -255,7 +255,7 @@ pub fn write(
             drop(print(&text));
         })
     };
-    let mut progress = Progress::begin("comparing", 100, context.global.quiet);
+    let mut progress = Progress::percent("comparing", context.global.quiet);
     let mut compared = |description: &Described| {
         let found = check(
             &read.watch,

@@ -117,11 +117,8 @@ impl Reading<'_> {
             _ => String::new(),
         };
         let mut watch = Watch::new();
-        let mut progress = Progress::begin(
-            &format!("reading {}", self.name),
-            100,
-            self.context.global.quiet,
-        );
+        let mut progress =
+            Progress::percent(&format!("reading {}", self.name), self.context.global.quiet);
         let mut windows = Windows::new(self, &decoder)?;
         let (mut counted, mut seen) = (0_u64, 0_u64);
         loop {

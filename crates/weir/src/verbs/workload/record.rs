@@ -7,7 +7,7 @@ use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use weir_linux::memory::names;
-use weir_linux::piped::Piped;
+use weir_linux::piped::{Piped, has_children};
 use weir_linux::tracer::{Tracer, find, folder};
 use weir_model::units::Nanos;
 use weir_trace::Format;
@@ -181,9 +181,10 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
         context,
     };
     let (ended, ends) = channel::<()>();
-    let read = std::thread::scope(|scope| {
+    let (read, missed) = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
             let mut mappings = Mappings::default();
+            let mut missed = Missed::default();
             let mut ending = Ending::after(args.lasts, process);
             while ends.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
                 // Both tracers leave addresses as they are, so that the maps of their process are those of the command.
@@ -193,16 +194,20 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
                         mappings.name(from as u64, to as u64, name);
                     }
                 }
+                missed.look(with, process);
                 ending.look(context.stop.requested());
             }
-            mappings
+            (mappings, missed)
         });
         let read = reading.run(Source::of_tracer(tracer));
         drop(ended);
         // Without them parts have numbers for names.
-        let mappings = watching.join().unwrap_or_default();
-        read.map(|read| Read { mappings, ..read })
+        let (mappings, missed) = watching.join().unwrap_or_default();
+        read.map(|read| (Read { mappings, ..read }, missed))
     })?;
+    if let Some(what) = missed.words().filter(|_| !args.children) {
+        say(&format!("weir: warning: `{name}` {what}"));
+    }
     if read.watch.accesses() == 0 {
         return Err(Failure::request(format!(
             "no access of `{name}` was seen; what it printed may say why. If it starts another program, name that one, or take \
@@ -223,6 +228,42 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
             file.display()
         ))),
         false => Ok(file),
+    }
+}
+
+/// What a tracer without --children does not follow.
+#[derive(Debug, Default)]
+struct Missed {
+    /// Whether the tracer has begun, which another program may start.
+    begun: bool,
+    /// What the command became.
+    became: Option<PathBuf>,
+    children: bool,
+}
+
+impl Missed {
+    fn look(&mut self, with: Tracer, process: u32) {
+        match with.left_for(process) {
+            Some(file) if self.begun => self.became = Some(file),
+            Some(_) => {}
+            None => {
+                self.begun = true;
+                self.children |= has_children(process);
+            }
+        }
+    }
+
+    fn words(&self) -> Option<String> {
+        let whole = "take --with lackey --children";
+        match &self.became {
+            Some(file) => Some(format!(
+                "became another program, {}, which was not followed: record that one, or {whole}",
+                file.display()
+            )),
+            None => self.children.then(|| {
+                format!("started other processes, which were not followed: record the one that matters, or {whole}")
+            }),
+        }
     }
 }
 
