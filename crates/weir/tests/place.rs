@@ -195,6 +195,29 @@ fn advice_that_cannot_be_given_says_why() {
 }
 
 #[test]
+fn a_program_that_is_larger_than_a_tier_has_advice_where_the_model_has_more_memory() {
+    let place = Place::new();
+    let text = "kind = \"workload\"\nsummary = \"large\"\nsource = \"a test\"\n[[phase]]\ncpi = 0.5\napki = 20\nregions = [\n\
+        { name = \"hot\", bytes = \"1 GiB\", order = \"random\", share = 0.9 },\n\
+        { name = \"cold\", bytes = \"190 GiB\", order = \"random\", share = 0.1 },\n]\n";
+    place.file("big.toml", text);
+    let larger = "emr2s,dram.capacity=210GiB+cxl-a,capacity=210GiB";
+    place.run("place advise big.toml --on emr2s+cxl-a").refuses(
+        2,
+        &[
+            "big.toml:9: `bytes` of the region `cold` is 190 GiB",
+            "`dram`",
+            larger,
+            "--free",
+        ],
+    );
+    let run = format!("place advise big.toml --on {larger} --free 64GiB --format json");
+    let advice: Value = serde_json::from_str(&place.run(run).expect(0).out()).unwrap();
+    let moved = advice["placings"][0]["bytes"].as_u64().unwrap();
+    assert!(moved >= 64 << 30, "{advice}");
+}
+
+#[test]
 fn objects_of_a_description_are_placed_together() {
     let place = Place::new();
     let run = "workload run column-olap --on sap23+sap23-card --accesses 100000 --format json";

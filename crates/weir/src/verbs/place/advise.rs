@@ -6,7 +6,7 @@ use weir_insight::objects::PlaceAdvice;
 use weir_insight::objects::policy::{ClassOf, TierNode, classes};
 use weir_insight::studies::place::AdviseObjects;
 use weir_lab::Study as _;
-use weir_model::machine::MachineKind;
+use weir_model::machine::{MachineError, MachineKind};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Nanos;
 
@@ -18,7 +18,7 @@ use crate::machine::{self, Chosen, HOST};
 use crate::session::say;
 use crate::shown::show;
 use crate::store::RunId;
-use crate::verbs::workload::named::find_for;
+use crate::verbs::workload::named::{at_region, find_for};
 use crate::verbs::workload::{Recording, Tag};
 use crate::{files, insight, system};
 
@@ -84,7 +84,9 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let study = described(study, file.as_deref())?;
     let of_policy = of_policy(args, &study)?;
-    let done = Job::once(context, &chosen, AdviseObjects::VERB).run(&study)?;
+    let done = Job::once(context, &chosen, AdviseObjects::VERB)
+        .run(&study)
+        .map_err(|failure| larger(failure, &study))?;
     show(context, &done.document, done.kept_in())?;
     write_policy(args, &of_policy, &done, context)?;
     done.verdict()
@@ -107,6 +109,24 @@ pub(super) fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     let done = driver::resume(context, run, None, |_, chosen, _| again(chosen))?;
     write_policy(args, &of_run, &done, context)?;
     done.verdict()
+}
+
+/// A failure of a program that is larger than a tier, with what answers for it nevertheless.
+fn larger(failure: Failure, study: &AdviseObjects) -> Failure {
+    let Failure::Request(error) = &failure else {
+        return failure;
+    };
+    if !matches!(error.downcast_ref(), Some(MachineError::NoMemory { .. })) {
+        return failure;
+    }
+    let failure = at_region(failure, study.workload.as_deref().unwrap_or_default());
+    Failure::request(format!(
+        "{}; or change the model, which runs the program as a whole on {} and on {}: `--on emr2s,dram.capacity=210GiB+cxl-a,capacity=210GiB` \
+         has more memory on both, and --free says how much must move",
+        failure.message().unwrap_or_default(),
+        study.from,
+        study.tier
+    ))
 }
 
 /// How the command is recorded, where one was given.
