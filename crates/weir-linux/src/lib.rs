@@ -41,6 +41,7 @@ pub mod recording;
 mod register;
 pub mod resctrl;
 pub mod root;
+pub mod second_signal;
 pub mod steer;
 pub mod storage;
 pub mod tiering;

@@ -94,20 +94,20 @@ impl Piped {
         Ok((status, said.trim().to_owned()))
     }
 
-    /// `exit code 1` or `signal 11` if it fails by itself within the time that it has before it is ended. The signals
-    /// that ask a process to end are no failure.
-    pub fn failure(&mut self) -> Option<String> {
+    /// `exit code 1` or `signal 11` if it fails by itself within the time that it has before it is ended. Where it was asked
+    /// to end, the signals that end a process on request are no failure.
+    pub fn failure(&mut self, asked: bool) -> Option<String> {
         let began = Instant::now();
         while self.ended.is_none() && began.elapsed() < GRACE {
             std::thread::sleep(LOOK);
             self.ended = self.child.try_wait().ok().flatten();
         }
         let status = self.ended?;
-        let asked = [libc::SIGINT, libc::SIGTERM];
+        let on_request = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
         match (status.code(), status.signal()) {
             (Some(code), _) => (code != 0).then(|| format!("exit code {code}")),
             (None, signal) => {
-                let signal = signal.filter(|signal| !asked.contains(signal));
+                let signal = signal.filter(|signal| !(asked && on_request.contains(signal)));
                 signal.map(|signal| format!("signal {signal}"))
             }
         }

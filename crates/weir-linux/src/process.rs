@@ -76,7 +76,7 @@ pub fn started(root: &Root, id: u32) -> Option<u64> {
 }
 
 /// The process of a thread.
-pub(crate) fn leader(root: &Root, id: u32) -> Option<u32> {
+pub fn leader(root: &Root, id: u32) -> Option<u32> {
     let status = root.text(&format!("/proc/{id}/status"));
     let line = status
         .known()?

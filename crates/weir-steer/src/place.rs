@@ -44,7 +44,7 @@ pub struct SeenObject {
     pub heat: Option<f64>,
 }
 
-/// The free memory of both tiers.
+/// Memory of both tiers: what is free, or what was too little.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// Of the fast tier.
@@ -52,6 +52,11 @@ pub struct Room {
     /// Of the slow tier.
     pub far: Bytes,
 }
+
+const NONE: Room = Room {
+    near: Bytes(0),
+    far: Bytes(0),
+};
 
 /// Where an object goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,6 +96,7 @@ pub struct PlaceController {
     rules: Rules,
     window: u64,
     states: BTreeMap<String, State>,
+    lacked: Room,
 }
 
 impl PlaceController {
@@ -100,6 +106,7 @@ impl PlaceController {
             rules,
             window: 0,
             states: BTreeMap::new(),
+            lacked: NONE,
         }
     }
 
@@ -107,6 +114,11 @@ impl PlaceController {
     pub fn wait(&self, object: &str) -> u32 {
         let state = self.states.get(object);
         state.map_or(self.base(), |state| state.wait)
+    }
+
+    /// What would have moved after the last window, had the tiers had room for it.
+    pub fn lacked(&self) -> Room {
+        self.lacked
     }
 
     /// What moves after a window: first what is hot, the hottest first, then what is cold, the coldest first. Together no more
@@ -117,7 +129,7 @@ impl PlaceController {
         let window = self.window;
         (self.states).retain(|_, state| window - state.seen < FORGET);
         let mut left = self.rules.most.get();
-        let mut room = room;
+        let (mut room, mut lacked) = (room, NONE);
         let mut far: u64 = seen.iter().map(|object| object.far.get()).sum();
         let mut steps = Vec::new();
         let heat = |object: &SeenObject| object.heat.unwrap_or(0.0);
@@ -130,8 +142,14 @@ impl PlaceController {
         for object in &order {
             let is_hot = (self.states.get(&object.name))
                 .is_some_and(|state| state.hot >= self.rules.hot_windows.max(1));
-            let bytes = object.far.get().min(left).min(room.near.get());
-            if is_hot && bytes > 0 {
+            let ready = if is_hot {
+                object.far.get().min(left)
+            } else {
+                0
+            };
+            let bytes = ready.min(room.near.get());
+            lacked.near = Bytes(lacked.near.get() + ready - bytes);
+            if bytes > 0 {
                 left -= bytes;
                 far -= bytes;
                 room.near = Bytes(room.near.get() - bytes);
@@ -141,11 +159,16 @@ impl PlaceController {
         for object in order.iter().rev() {
             let wanted =
                 (self.rules.wanted).map_or(u64::MAX, |wanted| wanted.get().saturating_sub(far));
-            let bytes = object.near.get().min(left).min(room.far.get()).min(wanted);
             let Some(state) = self.states.get_mut(&object.name) else {
                 continue;
             };
-            if state.cold >= state.wait && bytes > 0 {
+            let ready = match state.cold >= state.wait {
+                true => object.near.get().min(left).min(wanted),
+                false => 0,
+            };
+            let bytes = ready.min(room.far.get());
+            lacked.far = Bytes(lacked.far.get() + ready - bytes);
+            if bytes > 0 {
                 left -= bytes;
                 far += bytes;
                 room.far = Bytes(room.far.get() - bytes);
@@ -153,6 +176,7 @@ impl PlaceController {
                 steps.push(step(object, Way::Down, bytes));
             }
         }
+        self.lacked = lacked;
         steps
     }
 

@@ -197,6 +197,27 @@ fn the_coldest_goes_first_and_the_hottest_comes_back_first() {
 }
 
 #[test]
+fn what_finds_no_room_is_told_for_either_tier() {
+    let mut plant = Plant::new(rules(2, 1, 100 * MIB), &[64 * MIB, 64 * MIB]);
+    let full = Room {
+        near: Bytes(4 * MIB),
+        far: Bytes(60 * MIB),
+    };
+    let lacked = |plant: &Plant| {
+        let Room { near, far } = plant.controller.lacked();
+        [near, far].map(|bytes| bytes.get() / MIB)
+    };
+    plant.window(&[0.0, 0.0], full);
+    assert_eq!(lacked(&plant), [0, 0], "nothing is cold for long enough");
+    plant.window(&[0.0, 1.0], full);
+    assert_eq!(lacked(&plant), [0, 4]);
+    plant.window(&[1.0, 0.0], full);
+    assert_eq!(lacked(&plant), [56, 0]);
+    plant.window(&[1.0, 0.05], WIDE);
+    assert_eq!(lacked(&plant), [0, 0]);
+}
+
+#[test]
 fn what_stays_is_tried_again_later_and_not_in_each_window() {
     let mut controller = PlaceController::new(rules(3, 1, 100 * MIB));
     let pinned = SeenObject {

@@ -101,7 +101,8 @@ impl Count<'_> {
             ([], Some(pid)) => format!("process {pid} to end"),
             (command, _) => format!("`{}` to end", command.join(" ")),
         });
-        let stopped = || stop.requested();
+        // A command that handles Ctrl-C itself ends as it sees fit.
+        let stopped = || stop.requested_here();
         let work = match (self.command.split_first(), self.pid) {
             (Some((program, arguments)), _) => {
                 let mut command = Command::new(program);

@@ -127,6 +127,18 @@ documents! {
         /// Other facts.
         pub notes: Vec<String>,
     }
+
+    /// A trace of VMs that was written: `weir/plan-trace/1`.
+    TraceDocument is "weir/plan-trace/1" {
+        /// The file.
+        pub file: String,
+        /// The VMs in it.
+        pub vms: u64,
+        /// Days until the last of them arrives.
+        pub days: f64,
+        /// What is missing from it.
+        pub left_out: Vec<String>,
+    }
 }
 
 /// A memory node of a real machine.

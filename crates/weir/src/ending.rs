@@ -42,11 +42,16 @@ impl Ending {
         }
     }
 
+    /// Whether it is to end now, or was asked to.
+    pub fn is_due(&self, stopped: bool) -> bool {
+        let is_over = |limit| self.began.elapsed() >= limit;
+        stopped || self.asked.is_some() || self.limit.is_some_and(is_over)
+    }
+
     /// Ends it, if that is due; called at intervals.
     pub fn look(&mut self, stopped: bool) {
-        let is_over = stopped || (self.limit).is_some_and(|limit| self.began.elapsed() >= limit);
         match self.asked {
-            None if is_over => {
+            None if self.is_due(stopped) => {
                 ask_to_end(self.process, self.records.as_deref(), false);
                 self.asked = Some(Instant::now());
             }

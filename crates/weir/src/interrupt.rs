@@ -10,6 +10,7 @@ use signal_hook::consts::{
     SIGALRM, SIGHUP, SIGINT, SIGIO, SIGPROF, SIGTERM, SIGUSR1, SIGUSR2, SIGVTALRM, SIGXCPU, SIGXFSZ,
 };
 use signal_hook::{flag, low_level};
+use weir_linux::second_signal::{Noted, end_at_second};
 
 use crate::session::say;
 
@@ -27,9 +28,9 @@ const IGNORED: [i32; 7] = [
 /// Whether the user wants the work to end.
 #[derive(Debug, Clone, Default)]
 pub struct Stop {
-    requested: Arc<AtomicBool>,
-    /// What an end waits for, in words, and how one goes on that does not wait.
-    waits_for: Arc<Mutex<(String, &'static str)>>,
+    noted: Noted,
+    /// What an end waits for, in words.
+    waits_for: Arc<Mutex<String>>,
 }
 
 impl Stop {
@@ -39,21 +40,24 @@ impl Stop {
     /// The system refuses a signal handler.
     pub fn on_signals() -> std::io::Result<Self> {
         let stop = Self {
-            requested: weir_model::stop::flag(),
+            noted: Noted {
+                requested: weir_model::stop::flag(),
+                ..Noted::default()
+            },
             ..Self::default()
         };
         let (signals, sender) = UnixStream::pair()?;
         for signal in [SIGINT, SIGTERM] {
             // The order matters: the shutdown sees the flag of the first signal only at the second.
-            flag::register_conditional_shutdown(signal, EXIT_BY_INTERRUPT, stop.requested.clone())?;
-            flag::register(signal, stop.requested.clone())?;
+            end_at_second(signal, EXIT_BY_INTERRUPT, stop.noted.clone())?;
+            flag::register(signal, stop.flag())?;
             low_level::pipe::register(signal, sender.try_clone()?)?;
         }
         // These come more than once: the kernel and the shell both send SIGHUP when a terminal closes, and the kernel
         // sends SIGXCPU every second until the hard limit.
         for signal in [SIGHUP, SIGXCPU] {
             if !is_ignored(signal) {
-                flag::register(signal, stop.requested.clone())?;
+                flag::register(signal, stop.flag())?;
             }
         }
         for signal in IGNORED {
@@ -67,52 +71,59 @@ impl Stop {
     /// For a program that embeds the command and has signal handlers of its own.
     pub fn of_process() -> Self {
         Self {
-            requested: weir_model::stop::flag(),
+            noted: Noted {
+                requested: weir_model::stop::flag(),
+                ..Noted::default()
+            },
             ..Self::default()
         }
     }
 
     /// Notes what an end has to wait for, in words: `figure 3 of 27`.
     pub fn waits_for(&self, what: impl Into<String>) {
-        self.waits().0 = what.into();
+        *self.waits() = what.into();
     }
 
     /// Notes what to do after an end that does not wait, in words that follow `and`.
     pub fn then(&self, what: &'static str) {
-        self.waits().1 = what;
+        // The first one stays: a signal handler reads it.
+        let _ = self.noted.then.set(what);
     }
 
     /// What a user is told who waits for the end.
     fn words(&self) -> String {
         let waits = self.waits();
-        let what = match waits.0.as_str() {
+        let what = match waits.as_str() {
             "" => "what is under way",
             words => words,
         };
-        let then = match waits.1 {
-            "" => String::new(),
-            then => format!(", and {then}"),
-        };
+        let then = self.noted.then.get();
+        let then = then.map_or_else(String::new, |then| format!(", and {then}"));
         format!("weir: stopping: this waits for {what}; a second Ctrl-C does not wait{then}")
     }
 
-    fn waits(&self) -> MutexGuard<'_, (String, &'static str)> {
+    fn waits(&self) -> MutexGuard<'_, String> {
         (self.waits_for.lock()).unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks the work to end, as a signal would.
     pub fn request(&self) {
-        self.requested.store(true, Ordering::Relaxed);
+        self.noted.requested.store(true, Ordering::Relaxed);
     }
 
     /// What a signal sets, for a machine that waits.
     pub fn flag(&self) -> Arc<AtomicBool> {
-        Arc::clone(&self.requested)
+        Arc::clone(&self.noted.requested)
     }
 
     /// Whether a signal has come.
     pub fn requested(&self) -> bool {
-        self.requested.load(Ordering::Relaxed)
+        self.noted.requested.load(Ordering::Relaxed)
+    }
+
+    /// Whether a signal has come that commands of this process, in its group, have not got from the terminal as well.
+    pub fn requested_here(&self) -> bool {
+        self.requested() && !self.noted.typed.load(Ordering::Relaxed)
     }
 }
 

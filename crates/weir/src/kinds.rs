@@ -53,7 +53,7 @@ use weir_trace::check::Imported;
 use crate::documents::{
     CheckDocument, CompareDocument, CountersListDocument, MergeDocument, PlaceDocument,
     PlatformDocument, PlatformsDocument, RecordDocument, RestoreDocument, RunsDocument,
-    TopoDocument, WorkloadDocument, WorkloadsDocument,
+    TopoDocument, TraceDocument, WorkloadDocument, WorkloadsDocument,
 };
 use crate::verbs::namespace::NamespacesDocument;
 use crate::verbs::pool::PoolDocument;
@@ -136,6 +136,7 @@ kinds! {
     Of<Compared> => "weir tier population",
     StatusDocument => "weir steer status, and the status socket",
     RestoreDocument => "weir steer restore",
+    TraceDocument => "weir plan trace",
     LogLine => "weir steer explain, and a line of the decision log",
     Of<Reproduction> => "weir reproduce",
     Of<Sensitivity> => "weir reproduce --sensitivity",

@@ -1,5 +1,6 @@
 //! Bad luck: full disks, damaged stores, interrupts, and two Weirs at once. Nothing is lost.
 
+use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -230,6 +231,23 @@ fn figures_wait_in_memory_while_the_store_takes_none() {
     );
     let stored = place.run("runs show last --format json").json();
     assert_eq!(stored["points"], done.json()["points"]);
+}
+
+/// A link that leads nowhere is no file that SQLite makes, as none is made in a folder that may not be written.
+#[test]
+fn what_lies_beside_a_store_and_is_not_read_is_told() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let beside = |end: &str| format!("{}-{end}", place.store().display());
+    let _ = fs::remove_file(beside("shm"));
+    std::os::unix::fs::symlink("nowhere", beside("shm")).unwrap();
+    let read = || place.run("runs list").expect(0);
+    assert!(!read().err().contains("warning"), "{}", read().err());
+    fs::write(beside("wal"), "what another command wrote").unwrap();
+    let done = read();
+    for words in ["warning", &beside("wal"), "as it was before"] {
+        assert!(done.err().contains(words), "{}", done.err());
+    }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `weir counters` as a process: commands are counted or it is said why not, and files are read.
 
-use crate::common::Place;
+use std::io::{Read as _, Write as _};
+use std::process::{Command, Stdio};
+
+use crate::common::{Place, is_installed};
 
 #[test]
 fn a_command_is_counted_and_its_words_are_its_own() {
@@ -284,4 +287,51 @@ fn the_counters_of_a_model_are_those_of_its_processor() {
     // A microarchitecture that is named is the one that is meant.
     assert_eq!(listed("--on emr2s --cpu zen4"), listed("--cpu zen4"));
     place.run("counters list --on nope").refuses(2, &["nope"]);
+}
+
+/// The terminal sends Ctrl-C to the command as well, which may have its own way to end.
+#[test]
+fn ctrl_c_at_the_terminal_is_left_to_a_command_that_handles_it() {
+    if !is_installed("script") {
+        return;
+    }
+    let place = Place::new();
+    let handles = "trap 'echo int' INT; trap 'echo term; exit 3' TERM; echo begun; until [ \"$line\" = end ]; do read line; done";
+    let script = place.file("handles.sh", handles);
+    let command = format!(
+        "{} counters record -- bash {}",
+        env!("CARGO_BIN_EXE_weir"),
+        script.display()
+    );
+    let mut terminal = Command::new("script")
+        .args(["-qec", &command, "/dev/null"])
+        .env("WEIR_STORE", place.store())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let (mut typed, mut shown) = (
+        terminal.stdin.take().unwrap(),
+        terminal.stdout.take().unwrap(),
+    );
+    let mut all = String::new();
+    let mut until = |words: &str| {
+        while !all.contains(words) {
+            let mut byte = [0];
+            shown.read_exact(&mut byte).unwrap();
+            all.push(char::from(byte[0]));
+        }
+        all.clone()
+    };
+    until("begun");
+    typed.write_all(b"\x03").unwrap();
+    // Until then a request to end would have come.
+    until("this waits for");
+    typed.write_all(b"end\n").unwrap();
+    drop(typed);
+    let ended = terminal.wait().unwrap();
+    let mut rest = String::new();
+    shown.read_to_string(&mut rest).unwrap();
+    assert!(all.contains("int") && !all.contains("term"), "{all}{rest}");
+    assert!(ended.success(), "{ended}: {all}{rest}");
 }

@@ -1,6 +1,7 @@
 //! Workers that share the work of a verb: the result is that of one process, whatever is killed on the way.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -231,6 +232,33 @@ fn a_worker_that_is_stopped_does_not_outlast_an_interrupt() {
         "{}",
         done.err()
     );
+}
+
+#[test]
+fn a_worker_that_is_stopped_is_named_while_the_head_waits() {
+    let place = Place::new();
+    let mut child = place.start(with(LONGER, "--engine local --workers 1 --quiet"));
+    let id = child.id();
+    workers_keep(&place, 1);
+    let worker = fs::read_to_string(format!("/proc/{id}/task/{id}/children")).unwrap();
+    let worker = worker.trim();
+    let ask = |signal: &str| {
+        let mut kill = std::process::Command::new("kill");
+        assert!(kill.args([signal, worker]).status().unwrap().success());
+    };
+    ask("-STOP");
+    let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+    let line = said.next().unwrap().unwrap();
+    for words in [
+        "the worker of part 1/4, process ",
+        "has kept no figure for",
+        &format!("`kill -CONT {worker}` lets it go on"),
+    ] {
+        assert!(line.contains(words), "{line}");
+    }
+    ask("-CONT");
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[test]

@@ -344,6 +344,10 @@ fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
             "has no object `odd`",
         ),
         (format!("place apply --pid {own} stack"), "heap=cxl0"),
+        (
+            format!("place apply --pid {own} stack=dram stack=dram"),
+            "`stack` is named twice",
+        ),
         ("place restore missing.txt".into(), "missing.txt"),
     ] {
         place.run(&arguments).refuses(2, &[said]);
@@ -355,6 +359,42 @@ fn objects_of_a_process_are_shown_and_what_cannot_move_is_refused() {
     .unwrap();
     let odd = format!("place restore {}", place.path("odd.txt").display());
     place.run(&odd).refuses(2, &["line 2"]);
+    place.file("empty.txt", "");
+    place
+        .run("place restore empty.txt")
+        .refuses(2, &["before a page moved", "remove it"]);
+}
+
+/// A thread ends before its process, which would then seem to have ended.
+#[test]
+fn what_has_no_memory_of_its_own_is_no_process_to_move() {
+    let place = Place::new();
+    let own = std::process::id();
+    let thread = std::fs::read_link("/proc/thread-self").unwrap();
+    let thread = thread.file_name().unwrap().to_str().unwrap().to_owned();
+    let mut ended = std::process::Command::new("true").spawn().unwrap();
+    let stat = format!("/proc/{}/stat", ended.id());
+    while !std::fs::read_to_string(&stat).unwrap().contains(") Z ") {
+        std::thread::yield_now();
+    }
+    for (process, said) in [
+        (
+            thread.as_str(),
+            format!("{thread} is a thread of process {own}"),
+        ),
+        (&ended.id().to_string(), "no memory of its own".to_owned()),
+    ] {
+        for verb in ["objects", "apply stack=dram", "watch --for 1s --tier cxl0"] {
+            let done = place.run(format!("place {verb} --pid {process}"));
+            // Without a second tier nothing is watched.
+            assert!(
+                done.err().contains(&said) || verb.starts_with("watch") && done.code() == 3,
+                "{verb}: {}",
+                done.err()
+            );
+        }
+    }
+    ended.wait().unwrap();
 }
 
 /// Memory that `weir place` holds and does not touch: its process and the name of the object.
@@ -518,6 +558,22 @@ fn a_move_is_measured_before_and_after() {
         .expect(0)
         .out();
     assert!(same.contains("no change that is more than noise"), "{same}");
+}
+
+#[test]
+fn a_move_whose_pages_cannot_be_noted_leaves_no_note() {
+    let place = Place::new();
+    if !can_place(&place) {
+        return;
+    }
+    let held = Held::of(&place);
+    let line = format!("place apply --pid {} {}=dram", held.pid, held.object);
+    let undo = place.path(&format!("weir-place-{}.txt", held.pid));
+    let done = place.under_shell("ulimit -f 0", &line).output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert!(said.contains("cannot write"), "{said}");
+    assert!(!undo.exists());
+    place.run(&line).expect(0);
 }
 
 #[test]

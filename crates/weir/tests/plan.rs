@@ -166,6 +166,17 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
         .expect(0);
     let warned = done.err();
     assert!(warned.contains("first line 4"), "{warned}");
+    let written = done.json();
+    let json = |text: &str| serde_json::json!(text);
+    assert_eq!(
+        (&written["schema"], &written["file"], &written["vms"]),
+        (
+            &json("weir/plan-trace/1"),
+            &json("left.csv"),
+            &serde_json::json!(2)
+        )
+    );
+    assert!(written["left_out"].to_string().contains("first line 4"));
     place.file(
         "mib.csv",
         "arrival_s,departure_s,cores,memory_gib\n0,900,2,8192\n",

@@ -270,12 +270,18 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
             "{}",
             failed.err()
         );
-        let again = place.run("runs show last").expect(0).out();
+        // As the kernel does where memory is short: nobody has asked for it.
+        let killed = ["-o", "killed.toml", "--", "sh", "-c", "kill -KILL $$"];
+        let killed = record(&killed).expect(0).err();
+        assert!(killed.contains("ended with signal 9"), "{killed}");
+        let again = place.run(&["runs", "show", "2"][..]).expect(0).out();
         let words: Vec<&str> = again.split_whitespace().collect();
         assert!(words.join(" ").contains("sh -c 'exit 3'"), "{again}");
         let began = Instant::now();
         let endless = ["--", "sh", "-c", "while :; do :; done"];
-        record(&[&["--for", "2s", "-o", "endless.toml"][..], &endless].concat()).expect(0);
+        let asked =
+            record(&[&["--for", "2s", "-o", "endless.toml"][..], &endless].concat()).expect(0);
+        assert!(!asked.err().contains("ended with"), "{}", asked.err());
         assert!(began.elapsed() < Duration::from_secs(60));
         record(&["-o", "no.toml", "--", "no-such-program"]).refuses(2, &["no-such-program"]);
     }

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::number::seconds;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::Application;
@@ -78,6 +79,9 @@ pub struct ApplicationFigure {
     /// 99 % of the requests were sent no later than this after they were due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_p99_ns: Option<Nanos>,
+    /// For this long the generator did nothing, where that is a tenth of the time or more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub held_ns: Option<Nanos>,
     /// Requests without an answer when the run ended; each has the latency that it had waited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unanswered: Option<u64>,
@@ -277,6 +281,14 @@ impl Outcome for ApplicationRun {
                 let text = format!(
                     "the generator was itself late by up to {late} for 99 % of the requests, more than a tenth of \
                      their latency: its processor has other work, or the rate is too high for it"
+                );
+                all.push(of(Severity::Doubt, &name, text));
+            }
+            if let Some(held) = figure.held_ns {
+                let text = format!(
+                    "the generator did nothing for {} of the run: it was stopped, or found no processor, and the figures \
+                     are too low",
+                    seconds(held.as_secs())
                 );
                 all.push(of(Severity::Doubt, &name, text));
             }

@@ -22,6 +22,12 @@ libc = ctypes.CDLL(None)
 current = None
 
 
+# The first error is the reason; the last line says what was done about it.
+def why(text):
+    lines = text.strip().splitlines() or ["no message"]
+    return next((line for line in lines if "error" in line), lines[-1])
+
+
 def fio(*more):
     global current
     words = ["fio", "--name=w", f"--directory={folder}", "--ioengine=psync", f"--bs={record}", f"--filesize={record}", f"--nrfiles={each}"]
@@ -37,7 +43,7 @@ def fio(*more):
     try:
         return code, json.loads(out[out.index("{"):])["jobs"][0], err
     except (ValueError, KeyError, IndexError):
-        raise RuntimeError(f"fio ended ({code}): " + ((err or out).strip().splitlines() or ["no message"])[-1])
+        raise RuntimeError(f"fio ended ({code}): " + why(err or out))
 
 
 def ended(*_):
@@ -53,7 +59,7 @@ print("version", f"{version}, {jobs * each} files of {record >> 10} KiB, {jobs} 
 began = time.perf_counter_ns()
 code, _, err = fio("--rw=write", "--do_verify=0", "--file_service_type=sequential")
 if code:
-    raise RuntimeError(err.strip().splitlines()[-1])
+    raise RuntimeError(why(err))
 print("figure make_files", time.perf_counter_ns() - began, jobs * each, jobs * each, flush=True)
 # Of so many files the pages are seen while they are mapped here.
 maps = []

@@ -53,8 +53,11 @@ def run(*words, text=None):
         words, input=text, text=True, capture_output=True, env=environment, cwd=data, preexec_fn=ends_with_this(signal.SIGKILL), **as_user
     )
     if done.returncode != 0:
-        last = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
-        raise RuntimeError(f"{os.path.basename(words[0])}: {last[-1]}")
+        # The first error is the reason; the last line says what was done about it.
+        said = [line for line in done.stderr.splitlines() if line.strip()] or ["no message"]
+        errors = [line for line in said if "error:" in line.lower() or "fatal:" in line.lower()] or said[-1:]
+        name = os.path.basename(words[0])
+        raise RuntimeError(f"{name}: {errors[0].removeprefix(name + ': ')}")
     return done.stdout
 
 

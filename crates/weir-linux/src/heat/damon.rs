@@ -69,7 +69,8 @@ impl Damon {
         })?;
         if used != 0 {
             return Err(Unavailable::because(format!(
-                "another program uses it ({COUNT} is {used}); if it was left by one that has ended, write 0 to it"
+                "another program uses it ({COUNT} is {used}); if it was left by one that has ended, write `off` to {DAMON}/N/state \
+                 for each N below {used}, then 0 to {COUNT}"
             )));
         }
         put(root, COUNT, processes.len())?;

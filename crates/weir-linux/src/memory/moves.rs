@@ -10,9 +10,11 @@ use weir_model::capability::Unavailable;
 use weir_model::tiering::MovedPages;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
-use super::{AddressRange, base_page, policy};
+use super::{AddressRange, base_page, free_on_node, policy};
 use crate::process::started;
 use crate::root::Root;
+use crate::topology::list;
+use crate::topology::node::NODES;
 
 /// The most pages of one call: those of a huge page, which the kernel moves as one.
 const BLOCK: usize = 512;
@@ -57,6 +59,8 @@ pub struct Mover {
     next: usize,
     /// Pages that may be tried now; below 0 where a huge page was more than that.
     credit: f64,
+    /// Pages for which the node has room. The kernel would fill it to the last page, and then end programs for the next one.
+    room: u64,
     counted: MovedPages,
     ended: Option<Unavailable>,
 }
@@ -108,6 +112,7 @@ impl Mover {
             part: 0,
             next: first,
             credit: 0.0,
+            room: u64::MAX,
             counted: MovedPages::default(),
             ended: None,
         })
@@ -143,6 +148,10 @@ impl Mover {
         if !self.is_over() && started(root, process) != self.began {
             self.ended = Some(Unavailable::because(format!("process {process} has ended")));
         }
+        // A node that has gone has no room either; the kernel says which it is.
+        let free = free_on_node(root, self.node)
+            .filter(|free| *free > Bytes(0) || has_memory(root, self.node));
+        self.room = free.map_or(u64::MAX, |free| free.get() / base_page() as u64);
         self.step(&mut Kernel(process), time);
     }
 
@@ -195,7 +204,7 @@ impl Mover {
         }
     }
 
-    /// Tries the pages of a block, as many as there is credit for.
+    /// Tries the pages of a block, as many as there is credit and room for.
     fn block(&mut self, kernel: &mut impl Pages, addresses: &[usize]) -> io::Result<()> {
         let node = self.node;
         let is_there = |status: i32| u32::try_from(status) == Ok(node);
@@ -204,7 +213,9 @@ impl Mover {
         let elsewhere: Vec<usize> = (0..before.len())
             .filter(|&i| before[i] >= 0 && !is_there(before[i]))
             .collect();
-        let (tried, wait) = elsewhere.split_at(elsewhere.len().min(self.credit as usize));
+        let due = elsewhere.len().min(self.credit as usize);
+        let room = due.min(usize::try_from(self.room).unwrap_or(due));
+        let (tried, wait) = elsewhere.split_at(room);
         let wanted: Vec<usize> = tried.iter().map(|&i| addresses[i]).collect();
         let mut answers = vec![UNANSWERED; wanted.len()];
         let whole = match wanted.is_empty() {
@@ -214,9 +225,18 @@ impl Mover {
         let mut after = vec![-libc::ENOENT; addresses.len()];
         let asked = kernel.call(addresses, None, &mut after);
         // A huge page has moved as a whole, also where a part of it was tried.
-        let waits = wait.iter().copied().find(|&i| !is_there(after[i]));
+        let mut stays = wait.iter().copied().filter(|&i| !is_there(after[i]));
+        // What has no room is not tried, and not waited for.
+        let waits = match room < due {
+            true => {
+                self.counted.full += stays.count() as u64;
+                None
+            }
+            false => stays.next(),
+        };
         let done = waits.unwrap_or(before.len());
         let counted = &mut self.counted;
+        let before_it = counted.moved;
         counted.there += before[..done].iter().filter(|at| is_there(**at)).count() as u64;
         counted.absent += before[..done].iter().filter(|at| **at < 0).count() as u64;
         let seen = elsewhere
@@ -246,6 +266,7 @@ impl Mover {
                 Err(_) => &mut counted.refused,
             } += 1;
         }
+        self.room = (self.room).saturating_sub(self.counted.moved - before_it);
         self.skip(done);
         asked?;
         match whole {
@@ -253,6 +274,13 @@ impl Mover {
             _ => Ok(()),
         }
     }
+}
+
+/// Whether a node has memory, as far as the kernel says.
+fn has_memory(root: &Root, node: u32) -> bool {
+    let there = root.text(&format!("{NODES}/has_memory"));
+    let there = there.and_then(|text| list::parse(&text));
+    there.known().is_none_or(|ids| ids.contains(&node))
 }
 
 /// A node that is full may have room later.

@@ -10,7 +10,7 @@ use weir_model::units::Bytes;
 
 use super::numa_maps::on_nodes;
 use super::{AddressRange, base_page, names, policy};
-pub use crate::process::started;
+pub use crate::process::{leader, started};
 use crate::root::Root;
 
 /// The most of a list of mappings that is read.

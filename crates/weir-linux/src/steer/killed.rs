@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use super::journal::{Extent, Moment, Watch};
+use super::journal::{Disk, Extent, Moment, Watch};
 use super::journalled_writes::JournalledWrites;
 use super::replay::{JournalError, Restored, restore};
 use crate::control::Files;
@@ -230,7 +230,11 @@ fn a_journal_that_was_removed_since_is_no_all_clear() {
     let full = folder.path().join("full");
     fs::create_dir_all(full.join("journal.new")).unwrap();
     JournalledWrites::open(&root, &full, Extent::Host).unwrap_err();
-    for never in [full, folder.path().join("never")] {
+    // Nor has one that was killed after it had its lock.
+    let early = folder.path().join("early");
+    drop(Disk::take(&root, &early, Extent::Host).unwrap());
+    assert!(early.join("lock").exists());
+    for never in [full, early, folder.path().join("never")] {
         let none = restore(&root, &never, Extent::Host);
         assert!(matches!(none, Err(JournalError::NoJournal(_))), "{none:?}");
     }

@@ -130,9 +130,11 @@ impl Client {
         let mut stretch = Stretch::new(drive.warm_up, to, stop);
         stretch.seen.time = Nanos(drive.length.as_secs_f64() * 1e9);
         let _slack = TimerSlack::least();
-        let (mut due, mut turn) = (Duration::ZERO, 0);
+        let (mut due, mut turn, mut before) = (Duration::ZERO, 0, Duration::ZERO);
         loop {
             let now = stretch.began.elapsed();
+            stretch.seen.held = stretch.seen.held.max(now.saturating_sub(before));
+            before = now;
             let mut sleep = LOOK.min(to.saturating_sub(now));
             match drive.rate {
                 Some(rate) => {

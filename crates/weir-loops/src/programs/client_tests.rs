@@ -132,6 +132,16 @@ fn drive_for(
     connections: usize,
     rate: Option<f64>,
 ) -> Result<Seen, Trouble> {
+    drive_until(&|| false, variant, fault, connections, rate)
+}
+
+fn drive_until(
+    stop: &dyn Fn() -> bool,
+    variant: &str,
+    fault: Fault,
+    connections: usize,
+    rate: Option<f64>,
+) -> Result<Seen, Trouble> {
     let folder = tempfile::tempdir().unwrap();
     let socket = folder.path().join("socket");
     let listener = UnixListener::bind(&socket).unwrap();
@@ -157,7 +167,7 @@ fn drive_for(
         warm_up: Duration::ZERO,
         length: Duration::from_millis(600),
     };
-    client.drive(&drive, &|| false)
+    client.drive(&drive, stop)
 }
 
 #[test]
@@ -210,6 +220,19 @@ fn a_stall_is_in_the_latency_of_all_that_was_due_meanwhile() {
     // 400 were due; their number is drawn.
     assert!(long > 300, "{long} of {}", seen.latency.len());
     assert_eq!(seen.wrong, 0);
+}
+
+#[test]
+fn a_generator_that_is_held_itself_knows_for_how_long() {
+    let (held, once) = (Duration::from_millis(250), std::cell::Cell::new(true));
+    let hold = || {
+        if once.replace(false) {
+            std::thread::sleep(held);
+        }
+        false
+    };
+    let seen = drive_until(&hold, "a", Fault::None, 1, None).unwrap();
+    assert!(seen.held >= held, "{:?}", seen.held);
 }
 
 #[test]

@@ -35,6 +35,8 @@ pub struct Seen {
     pub latency: LatencyHistogram,
     /// How much later than due each was sent.
     pub late: LatencyHistogram,
+    /// The longest time for which the generator did nothing: it looks at its connections ten times in a second.
+    pub held: Duration,
 }
 
 /// One stretch of requests.
@@ -65,6 +67,7 @@ impl<'a> Stretch<'a> {
                 first_wrong: None,
                 latency: LatencyHistogram::new(),
                 late: LatencyHistogram::new(),
+                held: Duration::ZERO,
             },
         }
     }

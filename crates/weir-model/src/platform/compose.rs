@@ -58,6 +58,14 @@ pub enum ComposeError {
         /// What was written.
         place: String,
     },
+    /// A word that is no place, twice.
+    #[error("`{term}` says `@{word}` twice; leave one out")]
+    WordTwice {
+        /// As written.
+        term: String,
+        /// The word.
+        word: String,
+    },
     /// Two places at once, or one twice.
     #[error("`{term}` has two places; a device is on this socket, `@remote` or `@switch`")]
     TwoPlaces {
@@ -365,13 +373,19 @@ fn attached(
             "local" => Place::Local,
             "remote" => Place::Remote,
             "switch" => Place::Switch,
-            "interleaved" => {
+            "interleaved" if !interleaved => {
                 interleaved = true;
                 continue;
             }
-            "logical" => {
+            "logical" if ports != Ports::MultiLogical => {
                 ports = Ports::MultiLogical;
                 continue;
+            }
+            "interleaved" | "logical" => {
+                return Err(ComposeError::WordTwice {
+                    term: quote(term),
+                    word: (*word).to_owned(),
+                });
             }
             word => return Err(ComposeError::UnknownPlace { place: quote(word) }),
         };

@@ -71,6 +71,14 @@ fn an_expression_that_names_no_machine_is_explained() {
         ("2xmemo-snc4", "`memo-snc4` has sub-NUMA clusters"),
         ("2xemr2s+cxl-a@logical", "write `cxl-a@switch@logical`"),
         ("2xemr2s+cxl-a@remote@logical", "is not behind a switch"),
+        (
+            "2xemr2s+cxl-a@switch@logical@logical",
+            "says `@logical` twice",
+        ),
+        (
+            "emr2s+2xcxl-d@interleaved@interleaved",
+            "says `@interleaved` twice",
+        ),
         ("emr2s+none+cxl-a", "asks for no device and for devices"),
         ("quux", "there are coaxial-ddr, cxl-anns, directcxl"),
     ] {

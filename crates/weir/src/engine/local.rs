@@ -3,22 +3,61 @@
 use std::fs::File;
 use std::process::{Child, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 use weir_loops::child::end_with_this_thread;
 
-use super::round::{Round, TRIES, process, processors};
+use super::round::{Round, Share, TRIES, process, processors};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
+use crate::output::seconds;
+use crate::session::say;
 
 /// The time between two looks at the workers.
 const LOOK: Duration = Duration::from_millis(5);
+
+/// The time between two looks at what workers have kept.
+const SLOW_LOOK: Duration = Duration::from_secs(1);
+/// After this time without a figure a worker is named; one figure may take long.
+const QUIET: Duration = Duration::from_secs(600);
 
 /// A worker at work.
 struct Worker {
     place: usize,
     child: Child,
     ending: Ending,
+    began: SystemTime,
+    /// For how long it had kept nothing when that was said last.
+    said: Duration,
+}
+
+impl Worker {
+    /// Says, ever more rarely, that it keeps nothing, and that it is stopped.
+    fn tell(&mut self, share: &Share) {
+        let changed = ["sqlite", "sqlite-wal"].map(|end| {
+            let file = std::fs::metadata(share.store.with_extension(end));
+            file.and_then(|file| file.modified()).unwrap_or(self.began)
+        });
+        let last = changed.into_iter().fold(self.began, SystemTime::max);
+        // A clock that was set back is no answer either.
+        let quiet = last.elapsed().unwrap_or_default();
+        let id = self.child.id();
+        let is_stopped = is_stopped(id);
+        let due = if is_stopped { SLOW_LOOK } else { QUIET };
+        if quiet < due.max(2 * self.said) {
+            return;
+        }
+        self.said = quiet;
+        say(&format!(
+            "weir: the worker of part {}, process {id}, has kept no figure for {}{}",
+            share.name,
+            seconds(quiet.as_secs_f64()),
+            match is_stopped {
+                true => format!(": it is stopped; `kill -CONT {id}` lets it go on"),
+                false => String::new(),
+            }
+        ));
+    }
 }
 
 /// Starts as many workers as there may be, and a new one as one ends. They end with this process.
@@ -29,6 +68,7 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
     let mut tries = vec![0; waiting.len()];
     let mut at_work: Vec<Worker> = Vec::new();
     let mut failure = None;
+    let mut looked = Instant::now();
     loop {
         let ends = failure.is_some() || round.context.stop.requested();
         while !ends && at_work.len() < most {
@@ -39,6 +79,8 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
                     place,
                     ending: Ending::after(None, child.id()),
                     child,
+                    began: SystemTime::now(),
+                    said: Duration::ZERO,
                 }),
                 Err(cannot) => {
                     failure = Some(cannot);
@@ -51,6 +93,12 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
         }
         for worker in &mut at_work {
             worker.ending.look(ends);
+        }
+        if !ends && looked.elapsed() >= SLOW_LOOK {
+            looked = Instant::now();
+            for worker in &mut at_work {
+                worker.tell(&round.shares[worker.place]);
+            }
         }
         thread::sleep(LOOK);
         let mut left = Vec::new();
@@ -81,6 +129,13 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
         }
         at_work = left;
     }
+}
+
+/// Whether a process is stopped (proc(5), the third field of `stat`).
+fn is_stopped(id: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+    let rest = stat.rsplit_once(')').map(|(_, rest)| rest.trim_start());
+    rest.is_some_and(|rest| rest.starts_with('T'))
 }
 
 fn log(round: &Round<'_>, place: usize) -> std::path::PathBuf {

@@ -46,8 +46,11 @@ impl Store {
         let plain = format!("{}?mode=ro", uri(other));
         let fixed = format!("{plain}&immutable=1");
         attach(&self.db, &plain)
-            .or_else(|_| attach(&self.db, &fixed))
             .at(other)
+            .or_else(|error| match error {
+                StoreError::Open { .. } => attach(&self.db, &fixed).at(other),
+                error => Err(error),
+            })
             .map_err(StoreError::of_another)?;
         let path = self.path.clone();
         let done = (self.db)

@@ -27,6 +27,8 @@ pub use run::{NewRun, RunId, RunLine, RunState, StoredRun, understood};
 
 use error::Located;
 
+use crate::session::say;
+
 /// How long one Weir waits for another that writes to the same store.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How long it rests before it tries a busy file again.
@@ -131,7 +133,20 @@ impl Store {
         // Without `immutable`, SQLite wants to make files next to the store; with it, what another process has not
         // moved from them to the store yet is not seen.
         let uri = uri(path);
-        let db = open(&uri).or_else(|_| open(&format!("{uri}?immutable=1")))?;
+        let db = match open(&uri) {
+            Err(StoreError::Open { .. }) => {
+                let db = open(&format!("{uri}?immutable=1"))?;
+                unapplied(path).iter().for_each(|file| {
+                    say(&format!(
+                        "weir: warning: no file can be made beside the store, so what {} has is not applied: the store is read \
+                         as it was before, or half changed; copy both to a folder that may be written",
+                        file.display()
+                    ));
+                });
+                db
+            }
+            opened => opened?,
+        };
         Ok(Self {
             db,
             path: path.into(),
@@ -313,6 +328,17 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
         ],
     )?;
     Ok(RunId(db.last_insert_rowid()))
+}
+
+/// Files beside a store from which SQLite would bring it up to date.
+fn unapplied(path: &Path) -> Vec<PathBuf> {
+    let beside = ["-wal", "-journal"].map(|end| {
+        let mut name = path.as_os_str().to_owned();
+        name.push(end);
+        PathBuf::from(name)
+    });
+    let has_content = |file: &PathBuf| std::fs::metadata(file).is_ok_and(|file| file.len() > 0);
+    beside.into_iter().filter(has_content).collect()
 }
 
 fn number_of(path: &Path) -> Option<FileNumber> {

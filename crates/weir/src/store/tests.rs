@@ -147,6 +147,20 @@ fn a_store_that_may_not_be_written_is_read() {
     assert_eq!(std::fs::read(&path).unwrap(), before);
 }
 
+/// What is locked may be read after a while, and is not what it was before.
+#[test]
+fn a_store_that_is_locked_is_not_read_past_its_lock() {
+    let (_folder, path) = place();
+    drop(Store::open(&path).unwrap());
+    let held = Connection::open(&path).unwrap();
+    held.pragma_update(None, "locking_mode", "EXCLUSIVE")
+        .unwrap();
+    held.execute_batch("BEGIN EXCLUSIVE; DELETE FROM runs")
+        .unwrap();
+    let refused = Store::read_only(&path).unwrap_err();
+    assert!(matches!(refused, StoreError::Busy { .. }), "{refused}");
+}
+
 #[test]
 fn a_store_from_a_newer_version_is_refused_and_left_alone() {
     let (_folder, path) = place();

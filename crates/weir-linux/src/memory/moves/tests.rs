@@ -70,6 +70,7 @@ fn over(parts: Vec<(usize, usize)>, rate: f64) -> Mover {
         next: parts[0].0,
         parts,
         credit: 0.0,
+        room: u64::MAX,
         counted: MovedPages::default(),
         ended: None,
     }
@@ -119,6 +120,24 @@ proptest! {
         prop_assert_eq!(counted.moved, of(&|page| *page == (0, Fate::Moves)));
         prop_assert_eq!(counted.busy, of(&|page| *page == (0, Fate::Busy)));
         prop_assert_eq!(counted.shared, of(&|page| *page == (0, Fate::Shared)));
+        prop_assert_eq!(counted.there, of(&|page| page.0 == 1));
+        prop_assert_eq!(counted.absent, of(&|page| page.0 < 0));
+    }
+
+    #[test]
+    fn a_node_is_not_filled_beyond_its_room(pages in prop::collection::vec(any_page(), 1..1300), room in 0_u64..1300) {
+        let mut mover = mover(pages.len(), 1.0);
+        mover.room = room;
+        let mut kernel = fake(&mover, &pages);
+        for _ in 0..40 {
+            mover.step(&mut kernel, Nanos(1e6));
+        }
+        let of = |is: &dyn Fn(&(i32, Fate)) -> bool| pages.iter().filter(|page| is(page)).count() as u64;
+        let counted = mover.counted();
+        prop_assert!(mover.is_over());
+        prop_assert_eq!(counted.pages(), pages.len() as u64);
+        prop_assert!(counted.moved <= room);
+        prop_assert!(counted.full == 0 || counted.moved + counted.busy + counted.shared >= room);
         prop_assert_eq!(counted.there, of(&|page| page.0 == 1));
         prop_assert_eq!(counted.absent, of(&|page| page.0 < 0));
     }

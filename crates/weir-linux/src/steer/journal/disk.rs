@@ -75,6 +75,13 @@ impl Disk {
                 .map_err(failed("syncing the folder above"))?;
         }
         let mut locks: Vec<Lock> = of_host(root, extent)?.into_iter().collect();
+        if [LOCK, JOURNAL]
+            .iter()
+            .all(|name| !folder.join(name).exists())
+        {
+            // Of a run that is killed before its first journal this says so, once there is a lock.
+            let _ = File::create_new(folder.join(NEW));
+        }
         locks.push(Lock::of_file(&folder.join(LOCK))?);
         Ok(Self::with(folder, locks))
     }
@@ -120,7 +127,7 @@ impl Disk {
 }
 
 /// What is not known where a folder has the lock of an earlier run, and no journal: a run takes the lock first, and leaves both,
-/// unless its first journal could not be written.
+/// unless its first journal was not written.
 pub(crate) fn lost(folder: &Path) -> Option<String> {
     let has = |name: &str| folder.join(name).exists();
     let is_lost = has(LOCK) && !has(JOURNAL) && !has(NEW);

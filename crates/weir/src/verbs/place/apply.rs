@@ -177,7 +177,12 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     all_here(&host, &topology, &tiers)?;
     let known = objects_of(&host.root, args.pid)?;
     let mut wanted = Vec::new();
-    for (name, tier) in &args.objects {
+    for (place, (name, tier)) in args.objects.iter().enumerate() {
+        if args.objects[..place].iter().any(|(other, _)| other == name) {
+            return Err(Failure::request(format!(
+                "object `{name}` is named twice; name one tier for it"
+            )));
+        }
         let found = known.iter().find(|one| one.name == *name);
         let object = found.ok_or_else(|| unknown(args.pid, name, &known))?;
         wanted.push((object, tier, node_of(&topology, tier)?));
@@ -190,8 +195,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         .transpose()?;
     let path = undo_file(args.undo.as_ref(), args.pid);
     let mut undo = Undo::create(&path, &host.root, args.pid)?;
-    for (object, ..) in &wanted {
-        undo.note(&stretches(object)?)?;
+    let mut note = || {
+        let mut all = wanted.iter();
+        all.try_for_each(|(object, ..)| undo.note(&stretches(object)?))
+    };
+    if let Err(why) = note() {
+        undo.remove();
+        return Err(why);
     }
     let mut done = Vec::new();
     for (object, tier, node) in wanted {
@@ -199,7 +209,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
             &host,
             args.pid,
             &object.name,
-            &[(node, object.ranges.clone())],
+            (node, &object.ranges),
             args.rate,
             context,
         );
@@ -275,19 +285,24 @@ pub(super) fn restore(args: &RestoreArgs, context: &Context) -> Result<()> {
             args.file.display()
         )));
     }
-    let (pages, ended) = moves(&host, process, "pages", &nodes, args.rate, context);
-    let mut tiers: Vec<String> = (nodes.iter())
-        .map(|(node, _)| on_tiers(&[(*node, Bytes(1))].into(), &topology))
-        .collect();
-    tiers.sort();
-    let done = Applied {
-        object: "all that moved".into(),
-        tier: tiers.join(", "),
-        pages,
-        ended,
-        on: String::new(),
-    };
-    finish(process, vec![done], None, &host, context)
+    let mut done = Vec::new();
+    // A node that has gone keeps no pages from the others.
+    for (node, parts) in &nodes {
+        let tier = on_tiers(&[(*node, Bytes(1))].into(), &topology);
+        let object = format!("what was on {tier}");
+        let (pages, ended) = moves(&host, process, &object, (*node, parts), args.rate, context);
+        done.push(Applied {
+            object,
+            tier,
+            pages,
+            ended,
+            on: String::new(),
+        });
+        if context.stop.requested() {
+            break;
+        }
+    }
+    finish(process, done, None, &host, context)
 }
 
 fn finish(
@@ -323,47 +338,32 @@ fn unknown(process: u32, name: &str, known: &[ProcessObject]) -> Failure {
     ))
 }
 
-/// Moves parts of a process to the node of each; what became of all pages, and why it ended early.
+/// Moves parts of a process to a node; what became of all pages, and why it ended early.
 fn moves(
     host: &System,
     process: u32,
     what: &str,
-    nodes: &[(u32, Vec<AddressRange>)],
+    (node, parts): (u32, &[AddressRange]),
     rate: GbPerSec,
     context: &Context,
 ) -> (MovedPages, Option<String>) {
-    let parts = nodes.iter().flat_map(|(_, parts)| parts);
-    let whole = parts.map(AddressRange::bytes).sum::<Bytes>().get();
+    let mut mover = match Mover::over(&host.root, process, parts, node, rate) {
+        Ok(mover) => mover,
+        Err(why) => return (MovedPages::default(), Some(why.to_string())),
+    };
+    let whole = mover.rest().get();
     let mut progress = Progress::percent(&format!("moving {what}"), context.global.quiet);
-    let mut all = MovedPages::default();
-    let (mut over, mut ended) = (0, None);
-    for (node, parts) in nodes {
-        let mut mover = match Mover::over(&host.root, process, parts, *node, rate) {
-            Ok(mover) => mover,
-            Err(why) => {
-                ended = Some(why.to_string());
-                break;
-            }
-        };
-        let own = mover.rest().get();
-        let mut last = Instant::now();
-        while !mover.is_over() && !context.stop.requested() {
-            let now = Instant::now();
-            mover.advance(&host.root, Nanos((now - last).as_secs_f64() * 1e9));
-            last = now;
-            let share = (over + own - mover.rest().get()) as f64 / whole.max(1) as f64;
-            progress.step((share * 100.0) as usize, 100, share);
-            std::thread::sleep(STEP);
-        }
-        all += mover.counted();
-        over += own;
-        ended = mover.ended().map(ToString::to_string);
-        if ended.is_some() || context.stop.requested() {
-            break;
-        }
+    let mut last = Instant::now();
+    while !mover.is_over() && !context.stop.requested() {
+        let now = Instant::now();
+        mover.advance(&host.root, Nanos((now - last).as_secs_f64() * 1e9));
+        last = now;
+        let share = (whole - mover.rest().get()) as f64 / whole.max(1) as f64;
+        progress.step((share * 100.0) as usize, 100, share);
+        std::thread::sleep(STEP);
     }
     progress.end();
-    (all, ended)
+    (mover.counted(), mover.ended().map(ToString::to_string))
 }
 
 /// Between two steps of a move.

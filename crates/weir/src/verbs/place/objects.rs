@@ -8,7 +8,7 @@ use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_linux::Root;
 use weir_linux::memory::ProcessObject;
-use weir_linux::memory::objects::{objects, started};
+use weir_linux::memory::objects::{leader, objects, started};
 use weir_model::document::Document;
 use weir_model::topology::Topology;
 use weir_model::units::Bytes;
@@ -89,12 +89,23 @@ impl Outcome for ProcessMemory {
 /// The objects of a process.
 ///
 /// # Errors
-/// There is no such process, or this user may not look at its memory.
+/// There is no such process, it has no memory of its own, or this user may not look at that.
 pub(super) fn objects_of(root: &Root, process: u32) -> Result<Vec<ProcessObject>> {
     if started(root, process).is_none() {
         return Err(Failure::request(format!("there is no process {process}")));
     }
-    Ok(objects(root, process)?)
+    if let Some(leader) = leader(root, process).filter(|leader| *leader != process) {
+        return Err(Failure::request(format!(
+            "{process} is a thread of process {leader}; name the process"
+        )));
+    }
+    let found = objects(root, process)?;
+    match found.is_empty() {
+        true => Err(Failure::request(format!(
+            "process {process} has no memory of its own"
+        ))),
+        false => Ok(found),
+    }
 }
 
 /// Shows them.

@@ -58,11 +58,9 @@ impl Eyes {
     /// # Errors
     /// There is no such process, it is not this user's, or nothing sees what it touches.
     pub fn open(root: &Root, process: u32, context: &Context) -> Result<Self> {
-        let found = objects_of(root, process)?;
-        let began = started(root, process).filter(|_| !found.is_empty());
-        let began = began.ok_or_else(|| {
-            Failure::request(format!("process {process} has no memory of its own"))
-        })?;
+        objects_of(root, process)?;
+        let began = started(root, process)
+            .ok_or_else(|| Failure::request(format!("there is no process {process}")))?;
         let (watch, not_used) = begin(root, process)?;
         for why in not_used {
             context.note(&format!("not used: {why}"));

@@ -24,6 +24,8 @@ pub(super) struct Undo {
     file: File,
     path: PathBuf,
     noted: RangeSet,
+    /// All that was written.
+    text: String,
 }
 
 impl Undo {
@@ -47,9 +49,21 @@ impl Undo {
             file,
             path: path.to_owned(),
             noted: RangeSet::default(),
+            text: String::new(),
         };
-        undo.write(&format!("{HEAD}\nprocess {process} started {began}\n"))?;
-        Ok(undo)
+        match undo.write(&format!("{HEAD}\nprocess {process} started {began}\n")) {
+            Ok(()) => Ok(undo),
+            Err(why) => {
+                undo.remove();
+                Err(why)
+            }
+        }
+    }
+
+    /// Removes it again, while nothing has moved by it.
+    pub fn remove(self) {
+        // Whoever removes it has an error of their own.
+        let _ = std::fs::remove_file(self.path);
     }
 
     /// Notes where pages are, before they move. Pages that were noted before have moved since, and keep their first place.
@@ -69,9 +83,19 @@ impl Undo {
         }
     }
 
+    /// Writes at its end; all of it again where another program has removed it.
     fn write(&mut self, text: &str) -> Result<()> {
-        let written = (self.file.write_all(text.as_bytes())).and_then(|()| self.file.sync_all());
-        written.map_err(|error| cannot_write(&self.path, error))
+        self.text.push_str(text);
+        let mut put = || {
+            let is_gone = !self.path.try_exists()?;
+            if is_gone {
+                self.file = File::create_new(&self.path)?;
+            }
+            let text = if is_gone { &self.text } else { text };
+            self.file.write_all(text.as_bytes())?;
+            self.file.sync_all()
+        };
+        put().map_err(|error| cannot_write(&self.path, error))
     }
 }
 
@@ -112,6 +136,12 @@ impl Noted {
         opened
             .and_then(|mut file| file.read_to_string(&mut text))
             .map_err(cannot)?;
+        if text.is_empty() {
+            return Err(Failure::request(format!(
+                "{} is empty: its writer ended before a page moved, and nothing is to be moved back; remove it",
+                path.display()
+            )));
+        }
         // Where its writer was killed the last line may lack its end; no page of it has moved.
         let whole = text.rfind('\n').map_or("", |end| &text[..end]);
         let mut of = None;
@@ -156,7 +186,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_keep_the_place_that_was_noted_first() {
+    fn pages_keep_the_place_that_was_noted_first_also_where_the_file_was_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("moved.txt");
         let own = std::process::id();
@@ -167,6 +197,7 @@ mod tests {
         };
         undo.note(&[(part(1..5), 0), (part(8..9), 2)]).unwrap();
         undo.note(&[(part(3..8), 1), (part(1..5), 1)]).unwrap();
+        std::fs::remove_file(&path).unwrap();
         undo.write("pid:1:0x1000-0x2000 1").unwrap();
         let noted = Noted::read(&path).unwrap();
         assert_eq!(Some(noted.began), started(&Root::live(), own));

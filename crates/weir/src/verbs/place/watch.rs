@@ -132,9 +132,36 @@ struct Watched<'a> {
     left_out: u64,
     /// Bytes that went down and up.
     sums: BTreeMap<String, (u64, u64)>,
+    /// The windows in which objects stayed for lack of room, and the most bytes of one: cold ones, and hot ones.
+    no_room: [(u64, Bytes); 2],
 }
 
 impl Watched<'_> {
+    /// Which objects stay for lack of room on which tier.
+    fn crowded(&self) -> [(&'static str, &TierName); 2] {
+        [("cold", &self.args.tier), ("hot", &self.args.from)]
+    }
+
+    /// Notes what has no room.
+    fn note_room(&mut self, context: &Context) {
+        let lacked = self.controller.lacked();
+        let t_s = self.began.elapsed().as_secs_f64();
+        for (at, bytes) in [lacked.far, lacked.near].into_iter().enumerate() {
+            if bytes == Bytes(0) {
+                continue;
+            }
+            if self.no_room[at].0 == 0 {
+                let (what, tier) = self.crowded()[at];
+                context.note(&format!(
+                    "{t_s:.1} s: {bytes} of {what} objects stay: {tier} has no room"
+                ));
+            }
+            let (windows, most) = &mut self.no_room[at];
+            *windows += 1;
+            *most = (*most).max(bytes);
+        }
+    }
+
     /// Moves, and what became of their pages.
     fn account(&mut self, going: impl Iterator<Item = Going>, context: &Context) {
         let t_s = self.began.elapsed().as_secs_f64();
@@ -150,27 +177,28 @@ impl Watched<'_> {
                 Way::Down => sum.0 += bytes,
                 Way::Up => sum.1 += bytes,
             }
-            let stayed = moved::stayed(&one.pages);
-            if stayed.is_some() {
+            if moved::stayed(&one.pages).is_some() {
                 self.controller.stayed(&one.object);
             }
-            let stayed = stayed.map_or_else(String::new, |why| format!("; pages stayed: {why}"));
-            context.note(&format!(
-                "{t_s:.1} s: {} of {} moved to {tier}{stayed}",
-                Bytes(bytes),
-                one.object
-            ));
-            if self.moves.len() == MOST_MOVES {
-                self.moves.pop_front();
-                self.left_out += 1;
-            }
-            self.moves.push_back(WatchedMove {
+            let moved = WatchedMove {
                 t_s,
                 object: one.object,
                 tier: tier.to_string(),
                 pages: one.pages,
                 ended: one.mover.ended().map(ToString::to_string),
-            });
+            };
+            let stayed =
+                (moved.stayed()).map_or_else(String::new, |why| format!("; pages stayed: {why}"));
+            context.note(&format!(
+                "{t_s:.1} s: {} of {} moved to {tier}{stayed}",
+                Bytes(bytes),
+                moved.object
+            ));
+            if self.moves.len() == MOST_MOVES {
+                self.moves.pop_front();
+                self.left_out += 1;
+            }
+            self.moves.push_back(moved);
         }
     }
 
@@ -282,6 +310,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         moves: VecDeque::new(),
         left_out: 0,
         sums: BTreeMap::new(),
+        no_room: [(0, Bytes(0)); 2],
     };
     context.note(&format!(
         "touches are seen by {source}; `weir place restore {}` moves back what moves",
@@ -318,6 +347,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
                     Ok(next) => going = next,
                     Err(why) => break Err(why),
                 }
+                watched.note_room(context);
                 (last, took) = (found, seconds);
             }
             Ok(Seen::Stopped) if context.stop.requested() => break Ok("stopped".to_owned()),
@@ -328,6 +358,15 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     };
     eyes.end()?;
     let ended = ended?;
+    for ((what, tier), (lacked, most)) in watched.crowded().into_iter().zip(watched.no_room) {
+        if lacked > 0 {
+            let warning = format!(
+                "in {lacked} of {windows} windows {what} objects stayed, up to {most}: {tier} had no room"
+            );
+            say(&format!("weir: warning: {warning}"));
+            warnings.push(warning);
+        }
+    }
     // Where they are now, as far as the process still runs.
     let now = objects(&host.root, args.pid).unwrap_or_default();
     let object = |(object, heat): &(ProcessObject, ObjectHeat)| {

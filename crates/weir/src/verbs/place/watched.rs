@@ -1,6 +1,7 @@
 //! The document of `weir place watch`.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -52,6 +53,13 @@ pub struct WatchedMove {
     pub ended: Option<String>,
 }
 
+impl WatchedMove {
+    /// Why pages stayed: what ended the move says more than the counts until then.
+    pub fn stayed(&self) -> Option<String> {
+        self.ended.clone().or_else(|| moved::stayed(&self.pages))
+    }
+}
+
 /// An object of a process that was watched.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WatchedObject {
@@ -91,12 +99,19 @@ impl Outcome for PlaceWatched {
             Verdict::new(Severity::Note, "seen", format!("by {}", self.source)),
             Verdict::new(Severity::Note, "not seen", self.unseen.join("; ")),
         ];
-        let mut sums: BTreeMap<&str, MovedPages> = BTreeMap::new();
+        let mut sums: BTreeMap<&str, WatchedMove> = BTreeMap::new();
         for one in &self.moves {
-            *sums.entry(&one.object).or_default() += one.pages;
+            match sums.entry(&one.object) {
+                Entry::Vacant(place) => _ = place.insert(one.clone()),
+                Entry::Occupied(mut sum) => {
+                    sum.get_mut().pages += one.pages;
+                    let ended = &mut sum.get_mut().ended;
+                    *ended = one.ended.clone().or_else(|| ended.take());
+                }
+            }
         }
-        for (object, pages) in sums {
-            if let Some(stayed) = moved::stayed(&pages) {
+        for (object, sum) in sums {
+            if let Some(stayed) = sum.stayed() {
                 let text = format!("pages stayed: {stayed}");
                 all.push(Verdict::new(Severity::Doubt, object, text));
             }
@@ -120,5 +135,57 @@ impl Outcome for PlaceWatched {
             View::table("objects", "Objects, and what moved of them", own),
             View::table("moves", "Moves", moves).at_most(20),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_ended_a_move_is_the_reason_why_pages_stayed() {
+        let moved = |object: &str, refused, ended: Option<&str>| WatchedMove {
+            t_s: 1.0,
+            object: object.into(),
+            tier: "cxl0".into(),
+            pages: MovedPages {
+                refused,
+                ..MovedPages::default()
+            },
+            ended: ended.map(str::to_owned),
+        };
+        let why = "process 7 may not have memory of node 1 (cpuset.mems)";
+        assert_eq!(moved("heap", 313, Some(why)).stayed().unwrap(), why);
+        let watched = PlaceWatched {
+            process: 7,
+            seconds: 2.0,
+            windows: 2,
+            source: "DAMON".into(),
+            unseen: Vec::new(),
+            ended: "stopped".into(),
+            moves: vec![
+                moved("heap", 313, Some(why)),
+                moved("heap", 1, None),
+                moved("rest", 2, None),
+            ],
+            left_out: 0,
+            objects: Vec::new(),
+        };
+        let (machine, topology) = Default::default();
+        let about = About {
+            machine: &machine,
+            topology: &topology,
+        };
+        let said: Vec<String> = (watched.answer(about).iter())
+            .map(|verdict| format!("{}: {}", verdict.about, verdict.text))
+            .filter(|line| line.contains("stayed"))
+            .collect();
+        assert_eq!(
+            said,
+            [
+                format!("heap: pages stayed: {why}"),
+                "rest: pages stayed: 2 refused by the kernel".to_owned()
+            ]
+        );
     }
 }

@@ -30,10 +30,11 @@ use weir_plan::latency::Latency;
 use weir_plan::packing::{Packing, PackingBound};
 
 use crate::context::{Context, Format};
+use crate::documents::TraceDocument;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::found;
-use crate::output::{count, print_text};
+use crate::output::{count, print_as, print_text, to_json};
 use crate::session::say;
 use crate::store::RunId;
 use crate::studies::{PLAN_COST, PLAN_LATENCY, PLAN_PACKING};
@@ -232,23 +233,32 @@ fn write(args: &TraceArgs, context: &Context) -> Result<()> {
         .write(&mut text)
         .map_err(|error| Failure::Work(error.into()))?;
     files::write(&args.out, text)?;
-    let what = format!(
-        "{}: {} over {:.1} days",
-        args.out.display(),
-        count(traced.trace.len() as u64, "VM"),
-        f64::from(traced.trace.last_arrival()) / 86_400.0
-    );
+    let vms = traced.trace.len() as u64;
+    let days = f64::from(traced.trace.last_arrival()) / 86_400.0;
+    let file = args.out.display().to_string();
+    let what = format!("{file}: {} over {days:.1} days", count(vms, "VM"));
     let left_out = traces::words(&traced);
     match context.global.format {
         Format::Table => print_text(&format!("{}\n", [vec![what], left_out].concat().join("\n"))),
-        // No data but the file.
-        Format::Json | Format::Csv => {
+        format => {
             context.note(&what);
             // What is missing from the file is no progress.
             left_out
                 .iter()
                 .for_each(|line| say(&format!("weir: warning: {line}")));
-            Ok(())
+            // As a table it would be the file.
+            if format == Format::Csv {
+                return Ok(());
+            }
+            let document = TraceDocument {
+                schema: TraceDocument::SCHEMA.into(),
+                weir: env!("CARGO_PKG_VERSION").into(),
+                file,
+                vms,
+                days,
+                left_out,
+            };
+            print_as(format, &to_json(&document)?)
         }
     }
 }

@@ -73,10 +73,20 @@ fn clear(at: &Path) -> io::Result<()> {
 /// No process listens there, or the answer is not a status.
 pub fn ask(at: &Path) -> Result<StatusDocument> {
     let message = |error: io::Error| {
-        Failure::Work(anyhow::Error::new(error).context(format!(
-            "no controller answers at {}; start `weir steer run`, or connect as a user who may",
-            at.display()
-        )))
+        let at = at.display();
+        let what = match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => format!(
+                "the controller at {at} does not answer: its process is stopped, or finds no processor, and what it has \
+                 limited stays so"
+            ),
+            io::ErrorKind::ConnectionRefused => format!(
+                "the controller at {at} was killed; `weir steer restore` restores what it has left changed"
+            ),
+            _ => format!(
+                "no controller answers at {at}; start `weir steer run`, or connect as a user who may"
+            ),
+        };
+        Failure::Work(anyhow::Error::new(error).context(what))
     };
     let stream = UnixStream::connect(at).map_err(message)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(message)?;

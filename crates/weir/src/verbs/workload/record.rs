@@ -3,6 +3,8 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
@@ -181,6 +183,8 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
         context,
     };
     let (ended, ends) = channel::<()>();
+    let asked = Arc::new(AtomicBool::new(false));
+    let has_asked = Arc::clone(&asked);
     let (read, missed) = std::thread::scope(|scope| {
         let watching = scope.spawn(move || {
             let mut mappings = Mappings::default();
@@ -195,11 +199,16 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
                     }
                 }
                 missed.look(with, process);
-                ending.look(context.stop.requested());
+                let stopped = context.stop.requested();
+                // Its end may be seen before it is known that it was asked for.
+                if ending.is_due(stopped) {
+                    has_asked.store(true, Ordering::Relaxed);
+                }
+                ending.look(stopped);
             }
             (mappings, missed)
         });
-        let read = reading.run(Source::of_tracer(tracer));
+        let read = reading.run(Source::of_tracer(tracer, asked));
         drop(ended);
         // Without them parts have numbers for names.
         let (mappings, missed) = watching.join().unwrap_or_default();

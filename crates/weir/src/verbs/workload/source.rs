@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context as _;
 use weir_linux::input::Input;
@@ -25,7 +27,8 @@ pub struct Source {
 enum From {
     Plain(Input),
     Program(Box<Piped>, &'static str),
-    Tracer(Box<Piped>),
+    /// And whether it was asked to end.
+    Tracer(Box<Piped>, Arc<AtomicBool>),
 }
 
 /// What installs a decompressor.
@@ -99,10 +102,10 @@ impl Source {
         })
     }
 
-    /// The records that a tracer writes.
-    pub fn of_tracer(tracer: Piped) -> Self {
+    /// The records that a tracer writes, and whether it was asked to end.
+    pub fn of_tracer(tracer: Piped, asked: Arc<AtomicBool>) -> Self {
         Self {
-            from: From::Tracer(Box::new(tracer)),
+            from: From::Tracer(Box::new(tracer), asked),
             length: 0,
             file: None,
         }
@@ -145,8 +148,8 @@ impl Source {
         let (mut piped, tool) = match self.from {
             From::Program(piped, tool) => (piped, tool),
             // Both tracers end as the command does.
-            From::Tracer(mut piped) => {
-                return Ok(piped.failure().map(|how| {
+            From::Tracer(mut piped, asked) => {
+                return Ok(piped.failure(asked.load(Ordering::Relaxed)).map(|how| {
                     format!(
                         "the command ended with {how}: the description is of what it did until then"
                     )
@@ -170,7 +173,7 @@ impl Read for Source {
                 Err(_) if stop::requested() => Ok(0),
                 read => read,
             },
-            From::Program(piped, _) | From::Tracer(piped) => piped.read(buffer),
+            From::Program(piped, _) | From::Tracer(piped, _) => piped.read(buffer),
         }
     }
 }

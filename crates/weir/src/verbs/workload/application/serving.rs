@@ -8,6 +8,7 @@ use weir_linux::application::server::Server;
 use weir_linux::application::{Trouble, residency};
 use weir_linux::pin::Pinned;
 use weir_loops::programs::client::{Client, Drive, Seen};
+use weir_model::units::Nanos;
 
 use super::placing::Place;
 use super::{Ended, OnHost, failure};
@@ -95,6 +96,9 @@ fn fill(figure: &mut ApplicationFigure, seen: &Seen) {
     figure.p99_ns = summary.and_then(|summary| summary.p99);
     figure.p999_ns = summary.and_then(|summary| summary.p999);
     figure.late_p99_ns = seen.late.summary().and_then(|late| late.p99);
+    // A busy host keeps it waiting for some tenths of a second now and then.
+    let held = seen.held.as_secs_f64();
+    figure.held_ns = (held > (seconds / 10.0).max(0.5)).then_some(Nanos(held * 1e9));
     figure.unanswered = Some(seen.unanswered);
     figure.wrong = seen.wrong;
     figure.first_wrong.clone_from(&seen.first_wrong);
