@@ -345,6 +345,9 @@ fn a_profile_of_a_trace_is_right_and_a_wrong_line_is_named() {
         err.contains("bad.csv:3:5: `0x10100g` is no address"),
         "{err}"
     );
+    place.file("one.csv", "time_s,address,kind\n0.5,4096,anon\n");
+    let one = place.run("tier profile --trace one.csv").expect(0).out();
+    assert!(one.contains("seen by: 1 access of a trace"), "{one}");
     place.file("none.csv", "time_s,address,kind\n");
     let err = place.run("tier profile --trace none.csv").expect(2).err();
     assert!(err.contains("no accesses"), "{err}");
