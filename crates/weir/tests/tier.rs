@@ -115,6 +115,17 @@ fn policies_are_compared_on_drawn_workloads() {
             (overall.below, overall.best)
         );
     }
+    // Nothing moves where all memory is fast.
+    let all = "tier population --on emr2s,core.count=4+cxl-a --size 64MiB --for 5s --count 1 --policy tpp";
+    let said = place.run(all).expect(0).out();
+    assert!(
+        said.starts_with("1 workload: no policy gains over first touch"),
+        "{said}"
+    );
+    // One policy is not the best of one.
+    let alone = "tier simulate --on emr2s,core.count=4+cxl-a --size 64MiB --for 5s --policy tpp";
+    let said = place.run(alone).expect(0).out();
+    assert!(said.starts_with("web1 at 2:1: tpp: once settled"), "{said}");
     let other = compared("--seed 9 --format json");
     assert_eq!(other.workloads.len(), 9);
     assert_ne!(other.workloads, one.workloads);
