@@ -83,6 +83,8 @@ def words(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], k
     ordered = [a for a in arguments(command) if _in_order(a)]
     placed: Dict[str, List[str]] = {}
     for at, value in enumerate(args):
+        if value is None:
+            continue
         if at < len(ordered) and not ordered[at]["many"]:
             placed[argument_name(ordered[at])] = _values(value)
         else:
@@ -93,15 +95,18 @@ def words(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], k
     last: List[str] = []
     for name, value in keywords.items():
         argument = known.get(name) or known.get(python_name(name))
-        if value is None or value is False and (argument is None or argument["flag"] or argument["optional_value"]):
-            continue
         if argument is None:
             # The command says what it has instead.
             long = "--" + name.rstrip("_").replace("_", "-")
-            options += [long] if value is True else [f"{long}={','.join(_values(value))}"]
+            without = value is None or isinstance(value, bool)
+            options += [long] if without else [f"{long}={','.join(_values(value))}"]
+        elif value is None or value is False and (argument["flag"] or argument["optional_value"]):
+            continue
         elif argument["last"]:
             last = ["--", *_values(value)]
         elif argument["positional"]:
+            if argument_name(argument) in placed:
+                raise TypeError(f"{name} is given twice: by its place and by its name")
             placed[argument_name(argument)] = _values(value)
         else:
             options += _option(argument, value)
@@ -131,15 +136,16 @@ def _values(value: Any) -> List[str]:
     """One value or several as words."""
     if isinstance(value, bool):
         return ["true" if value else "false"]
-    if isinstance(value, (str, os.PathLike)):
-        return [os.fspath(value)]
+    if isinstance(value, (str, bytes, os.PathLike)):
+        return [os.fsdecode(value)]
     if isinstance(value, _runs.Run):
         return [str(value.id)]
-    if isinstance(value, Mapping):
-        raise TypeError(f"an option takes a value or a list of values, and no dictionary: {value!r}")
+    if isinstance(value, (Mapping, _runs.Document)):
+        what = "dictionary" if isinstance(value, Mapping) else "document; write its .json into a file"
+        raise TypeError(f"an option takes a value or a list of values, and no {what}: {value!r}")
     if isinstance(value, Iterable):
         return [word for one in value for word in _values(one)]
-    return [str(value)]
+    return [_runs.word(value)]
 
 
 def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], keywords: Dict[str, Any]) -> Any:

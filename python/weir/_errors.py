@@ -57,5 +57,7 @@ _BY_CODE = {1: Error, 2: Usage, 3: Lacking, 4: IllegalState}
 
 
 def of(code: int, message: str, run: Any = None) -> BaseException:
-    """The exception of an exit code."""
-    return _BY_CODE.get(code, CommandError)(message.rstrip() or _SILENT.get(code, f"exit code {code}"))._of(code, run)
+    """The exception of an exit code. Of a command that failed the command itself has spoken."""
+    if not message.strip() and code not in _SILENT:
+        return CommandError(f"the command that was run failed: exit code {code}")._of(code, run)
+    return _BY_CODE.get(code, CommandError)(message.rstrip() or _SILENT[code])._of(code, run)

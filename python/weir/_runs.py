@@ -11,6 +11,11 @@ from . import _errors, _weir
 Name = Union[str, int]
 
 
+def word(value: Any) -> str:
+    """A value as a word; a column of a frame with missing values has whole numbers as 4.0."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 class Column(NamedTuple):
     """A column of a table."""
 
@@ -104,6 +109,9 @@ class Document:
             raise _errors.of(2, f"no list of rows is called `{name}` here; there are {', '.join(tables)}")
         return tables[name]
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.document)
+
     def __repr__(self) -> str:
         if not isinstance(self.document, dict):
             return self.json
@@ -119,7 +127,7 @@ class Run(Document):
 
     def __init__(self, name: Name, store: Any = None, text: str = "") -> None:
         super().__init__(text)
-        self._named = str(name)
+        self._named = word(name)
         self._store = None if store is None else os.fspath(store)
         self._opened: Any = None
 

@@ -98,6 +98,28 @@ def test_an_illegal_state_is_an_exception_that_has_the_document(command, tmp_pat
     assert without_time(raised.value.run.document) == without_time(json.loads(ran.stdout))
 
 
+@pytest.mark.parametrize("code", [1, 2, 3, 7])
+def test_a_command_that_fails_is_no_error_of_weir(code):
+    failed = pytest.raises(weir.CommandError, match=f"exit code {code}")
+    with pytest.warns(weir.WeirWarning, match="the command failed"), failed as raised:
+        weir.explain(command=["sh", "-c", f"exit {code}"])
+    assert raised.value.code == code
+
+
+def test_a_document_is_like_the_dictionary_that_it_is():
+    document = weir.platforms()
+    assert "platforms" in document and set(document) == set(document.document)
+    with pytest.raises(TypeError, match="no document"):
+        weir.tier.advise(document, on=MODEL)
+
+
+def test_a_run_is_opened_by_the_number_that_a_frame_has():
+    weir.bench.loaded(**CURVE)
+    newest = weir.runs().table().to_pandas().id[0]
+    assert weir.Store()[newest].id == newest
+    assert weir.runs.show(newest).id == newest
+
+
 def test_every_verb_has_a_function_with_its_help():
     for name, verb in weir._commands.verbs().items():
         assert getattr(weir, name) is verb and verb.__doc__
@@ -126,6 +148,13 @@ def test_words_are_those_that_a_shell_would_give():
         loaded(quick="no")
     with pytest.raises(TypeError, match="no dictionary: {1: 2}"):
         loaded(threads={1: 2})
+    # A column of a frame has floats where a value is missing.
+    assert loaded(threads=[1.0, 2.0], tier=b"cxl0") == ["bench", "loaded", "--threads=1,2", "--tier=cxl0"]
+    # A name that is wrong is the command's to refuse, whatever its value.
+    assert loaded(tiers=None, quik=False) == ["bench", "loaded", "--tiers", "--quik"]
+    assert of("reproduce")(None) == ["reproduce"]
+    with pytest.raises(TypeError, match="workload is given twice"):
+        of("explain")("chase", workload="stream")
     assert loaded(threads=range(1, 3)) == ["bench", "loaded", "--threads=1,2"]
     assert of("reproduce")("a", ["b", "c"], only=["x", "y"]) == ["reproduce", "a", "b", "c", "--only=x", "--only=y"]
     assert of("counters", "record")(command=["ls", "-l"])[-3:] == ["--", "ls", "-l"]

@@ -206,6 +206,25 @@ fn drmemtrace() {
 }
 
 #[test]
+fn what_view_does_not_print_is_counted() {
+    let view = "Output format:\n<--record#-> <--instr#->: <---tid---> <record details>\n------------\n\n   \
+                1   1:  3264 ifetch   11 byte(s) @ 0x0000000000467c45 48 c7 05 44 33 22 11 mov\n   \
+                                                                      00 00 00 00\n   \
+                2   1:  3264 write    8 byte(s) @ 0x0000000000001000 by PC 0x0000000000467c45\n\
+                View tool results:\n       1 : total instructions\n";
+    let left_out = |text: &str| {
+        let mut decoder = Decoder::new(Format::Drmemtrace, text.as_bytes()).unwrap();
+        decoder.decode(text.as_bytes(), &mut Vec::new()).unwrap();
+        decoder.left_out()
+    };
+    assert_eq!(left_out(view), None);
+    let said = left_out(&format!("{view}Segmentation fault\nread 0x7fff\n"));
+    let expected =
+        "2 lines left out that `view` does not print; the first is line 10: `Segmentation fault`";
+    assert_eq!(said.as_deref(), Some(expected));
+}
+
+#[test]
 fn an_entry_of_the_plugin_says_where_an_address_was_loaded_while_that_load_may_be_in_flight() {
     let from = |address| entry(0x7757, 0, address);
     let load = |address| entry(0, 8, address);

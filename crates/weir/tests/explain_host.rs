@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Place, is_installed};
+use crate::common::{Place, is_installed, text};
 
 const JSON: [&str; 2] = ["--format", "json"];
 
@@ -154,6 +154,23 @@ fn a_process_is_explained_while_a_command_runs_or_until_it_ends() {
             assert!(run["time_ns"].is_null(), "{run}");
         }
         code => assert_eq!(code, 3, "{}", during.err()),
+    }
+    let mut idle = std::process::Command::new("sleep")
+        .arg("1000")
+        .spawn()
+        .unwrap();
+    let pid = idle.id().to_string();
+    // Its start has to be over.
+    let asleep = || text(format!("/proc/{pid}/stat").as_ref()).contains(") S ");
+    while !asleep() {
+        std::thread::yield_now();
+    }
+    let nothing = place.run(["explain", "--pid", &pid, "--", "sleep", "0.1"]);
+    idle.kill().unwrap();
+    idle.wait().unwrap();
+    if during.code() == 0 && run_of(&during.json())["kernel"]["cpu_ns"].is_number() {
+        let said = format!("process {pid} used no processor time");
+        nothing.refuses(2, &[&said]);
     }
     let mut short = std::process::Command::new("sleep")
         .arg("0.3")

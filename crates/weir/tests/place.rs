@@ -581,7 +581,7 @@ fn a_watch_that_cannot_be_is_refused() {
     let place = Place::new();
     let own = std::process::id();
     for (line, code, said) in [
-        ("--hot 0.1 --cold 0.2", 2, "--hot is more than --cold"),
+        ("--hot 0.1 --cold 0.2", 2, "--hot must be more than --cold"),
         ("--window 1ms", 2, "--window is from"),
         ("--free 0%", 2, "above 0 %"),
         ("--tier cxl7", 3, "cxl7"),

@@ -129,6 +129,10 @@ fn a_chase_is_reported_not_to_interleave_and_every_advice_is_measured() {
     let curve = document["curve"].as_array().unwrap();
     assert_eq!(curve.first().unwrap()["share_pct"], 0.0);
     assert_eq!(curve.last().unwrap()["share_pct"], 100.0);
+    // A share of 11 in 20 is 55, and no number next to it.
+    for tried in curve {
+        assert_eq!(tried["share_pct"].as_f64().unwrap() % 5.0, 0.0, "{tried}");
+    }
     assert_eq!(curve[0]["change_pct"], 0.0);
     assert!(curve.last().unwrap()["change_pct"].as_f64().unwrap() > 0.0);
     for advice in document["advice"].as_array().unwrap() {

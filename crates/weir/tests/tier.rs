@@ -115,6 +115,17 @@ fn policies_are_compared_on_drawn_workloads() {
             (overall.below, overall.best)
         );
     }
+    // Nothing moves where all memory is fast.
+    let all = "tier population --on emr2s,core.count=4+cxl-a --size 64MiB --for 5s --count 1 --policy tpp";
+    let said = place.run(all).expect(0).out();
+    assert!(
+        said.starts_with("1 workload: no policy gains over first touch"),
+        "{said}"
+    );
+    // One policy is not the best of one.
+    let alone = "tier simulate --on emr2s,core.count=4+cxl-a --size 64MiB --for 5s --policy tpp";
+    let said = place.run(alone).expect(0).out();
+    assert!(said.starts_with("web1 at 2:1: tpp: once settled"), "{said}");
     let other = compared("--seed 9 --format json");
     assert_eq!(other.workloads.len(), 9);
     assert_ne!(other.workloads, one.workloads);
@@ -345,6 +356,9 @@ fn a_profile_of_a_trace_is_right_and_a_wrong_line_is_named() {
         err.contains("bad.csv:3:5: `0x10100g` is no address"),
         "{err}"
     );
+    place.file("one.csv", "time_s,address,kind\n0.5,4096,anon\n");
+    let one = place.run("tier profile --trace one.csv").expect(0).out();
+    assert!(one.contains("seen by: 1 access of a trace"), "{one}");
     place.file("none.csv", "time_s,address,kind\n");
     let err = place.run("tier profile --trace none.csv").expect(2).err();
     assert!(err.contains("no accesses"), "{err}");

@@ -315,6 +315,25 @@ fn a_script_is_recorded_by_its_interpreter_and_what_is_not_followed_is_named() {
         let said = record(with, &["sh", "-c", "sleep 1; true"]);
         assert!(said.contains("`sh` started other processes"), "{said}");
     }
+    // What cannot be started is named before the tracer starts.
+    let place = Place::new();
+    for (name, text, said) in [
+        ("lost", "#!/no/such/shell\n", "there is no `/no/such/shell`"),
+        ("env", "#!/usr/bin/env no-such\n", "there is no `no-such`"),
+        ("words", "true\n", "neither a program of this machine"),
+        ("plain", "true\n", "it is not executable"),
+    ] {
+        let file = place.file(name, text);
+        let mode = if name == "plain" { 0o644 } else { 0o755 };
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        place
+            .run(format!("workload record --with qemu -- ./{name}").as_str())
+            .refuses(2, &[name, said]);
+    }
+    std::fs::create_dir(place.path("folder")).unwrap();
+    place
+        .run("workload record -- ./folder")
+        .refuses(2, &["it is a folder"]);
     // One that another program has killed was not described to its end.
     let said = record("qemu", &["sh", "-c", "kill -9 $$"]);
     assert!(said.contains("ended with signal 9"), "{said}");

@@ -314,7 +314,8 @@ fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
                 write_gbps: gbps(|c| c.written),
                 waits_pct: sum(&|p| p.waited[o][0].get()) / local.get() * 100.0,
                 alone_pct: alone * 100.0,
-                share_pct: share * 100.0,
+                // Without what a share of ROUND parts lacks as a number.
+                share_pct: (share * 1e11).round() / 1e9,
                 advice,
             }
         })

@@ -343,7 +343,7 @@ impl Tuning<'_, '_> {
         };
         let classes = tune::classes(local, slow, self.unloaded()?)?;
         let tried = |(weights, run): (&Weights, &WorkloadRun)| Tried {
-            share_pct: weights.share() * 100.0,
+            share_pct: weights.share_pct(),
             change_pct: tune::change(local, run) * 100.0,
             predicted_pct: Some(closed_form::change(&classes, weights.share()) * 100.0),
         };
@@ -406,7 +406,7 @@ pub fn climbed(climb: &Climb) -> Advice {
     Advice {
         method: "caption".into(),
         runs: climb.tried.len() as u32,
-        share_pct: weights.share() * 100.0,
+        share_pct: weights.share_pct(),
         weights: [weights.local, weights.slow],
         change_pct: None,
         measured_pct: Some((1.0 / speed - 1.0) * 100.0),

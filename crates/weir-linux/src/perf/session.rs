@@ -21,6 +21,9 @@ const SOFTWARE: [(Counter, u64, bool); 4] = [
     (Counter::CpuMigrations, 4, true),
 ];
 
+/// Why there is no count of what used no processor time.
+pub const NOTHING_RAN: &str = "nothing ran that it could count";
+
 /// A session of counting events.
 #[derive(Debug)]
 pub struct Session {
@@ -270,7 +273,7 @@ impl Session {
                 }
             }
             if !ran {
-                sum.value = Err(Unavailable::because("nothing ran that it could count"));
+                sum.value = Err(Unavailable::because(NOTHING_RAN));
             }
             amounts.insert(event.name.clone(), sum);
         }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -161,6 +162,42 @@ impl Tracer {
                 })
             }
         }
+    }
+
+    /// Whether a program is a script.
+    ///
+    /// # Errors
+    /// Why the tracer cannot start it.
+    pub fn is_script(self, name: &str) -> Result<bool, String> {
+        const PROGRAM: [u8; 4] = *b"\x7fELF";
+        let words = interpreted(&[name.to_owned()]);
+        let is_script = words.len() > 1;
+        let missing = || match is_script {
+            true => format!("there is no `{}`, which is to run it", words[0]),
+            false => "there is no such program".into(),
+        };
+        let file = find(&words[0]).ok_or_else(missing)?;
+        let data = fs::metadata(&file).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => missing(),
+            _ => error.to_string(),
+        })?;
+        if data.is_dir() {
+            return Err("it is a folder".into());
+        }
+        if data.permissions().mode() & 0o111 == 0 {
+            return Err("it is not executable".into());
+        }
+        let mut begin = Vec::new();
+        fs::File::open(&file)
+            .and_then(|file| file.take(4).read_to_end(&mut begin))
+            .map_err(|error| error.to_string())?;
+        // Where valgrind finds neither, it takes a shell.
+        if self == Self::Qemu && begin != PROGRAM {
+            return Err(format!(
+                "it is neither a program of this machine nor a script with `#!`; of commands of a shell, record `sh {name}`"
+            ));
+        }
+        Ok(is_script)
     }
 
     /// The command under the tracer, which writes to the descriptor [`RECORDS`]. What is in the folder must stay while it runs.

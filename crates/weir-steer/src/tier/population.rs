@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_lab::view::{Medium, Only, View, col};
 use weir_lab::{About, Lab, LabError, Outcome, Severity, Study, Verdict};
+use weir_model::number::{count, percent};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_pages::{TierCurve, by_name, population};
@@ -234,14 +235,21 @@ impl Outcome for Compared {
         let (Some(best), Some(next)) = (order.first(), order.get(1)) else {
             return Vec::new();
         };
-        let what = format!("{} workloads", self.count);
-        let gain = format!(
-            "{} gains {:.1} % over first touch in the geometric mean, {:.1} % more than {}, the next best policy",
-            best.policy,
-            best.gain_pct,
-            than(100.0 + best.gain_pct, 100.0 + next.gain_pct),
-            next.policy
-        );
+        let what = count(u64::from(self.count), "workload");
+        let gain = match best.policy == FIRST {
+            true => format!(
+                "no policy gains over first touch in the geometric mean; {} comes closest, {} %",
+                next.policy,
+                percent(next.gain_pct)
+            ),
+            false => format!(
+                "{} gains {:.1} % over first touch in the geometric mean, {:.1} % more than {}, the next best policy",
+                best.policy,
+                best.gain_pct,
+                than(100.0 + best.gain_pct, 100.0 + next.gain_pct),
+                next.policy
+            ),
+        };
         let mut all = vec![Verdict::new(Severity::Note, what.as_str(), gain)];
         let rows = self
             .workloads

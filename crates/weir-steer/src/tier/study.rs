@@ -235,14 +235,17 @@ impl Outcome for Simulated {
                 1 => ("is", "it is"),
                 _ => ("are", "they are"),
             };
+            let best_of = match self.policies.len() {
+                1 => String::new(),
+                all => format!(" {are} the best of {all}"),
+            };
             let compared = match slower(best.settled_vs_all_local_pct) {
                 same if same == "as fast" => "as fast as".to_owned(),
                 other => format!("{other} than"),
             };
             let mut text = format!(
-                "{} {are} the best of {}: once settled {they} {compared} with all memory in {}, and {} serves {:.1} % of accesses",
+                "{}{best_of}: once settled {they} {compared} with all memory in {}, and {} serves {:.1} % of accesses",
                 names.join(", "),
-                self.policies.len(),
                 self.fast,
                 self.fast,
                 best.settled_local_pct

@@ -5,11 +5,12 @@
 //! before its accesses. The files of threads that the tracer writes first (`offline_entry_t`, in `raw/`) are not this:
 //! `drrun -t drmemtrace -indir DIR` converts them. The `view` tool prints a line an entry, `read  8 byte(s) @ 0x…`.
 
+use weir_model::number::count;
 use weir_model::units::LINE_BYTES;
 
 use super::Wrong;
 use super::champsim::FLIGHT;
-use super::text::{decimal, hex, words};
+use super::text::{decimal, hex, shown, words};
 use crate::access::{Access, Sink};
 
 /// Bytes of an entry.
@@ -181,8 +182,52 @@ impl Entries {
     }
 }
 
-/// A line of the view tool. Everything that is neither an instruction nor an access is a remark of the tool.
-pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
+/// What the view tool prints.
+#[derive(Debug, Default)]
+pub(super) struct View {
+    lines: u64,
+    /// Lines that are none of the tool, and the first of them.
+    others: u64,
+    first: String,
+}
+
+impl View {
+    pub(super) fn line<S: Sink>(&mut self, line: &[u8], sink: &mut S) -> Result<(), String> {
+        self.lines += 1;
+        if !self::line(line, sink)? && !is_remark(line) {
+            if self.others == 0 {
+                self.first = format!("line {}: `{}`", self.lines, shown(line));
+            }
+            self.others += 1;
+        }
+        Ok(())
+    }
+
+    /// What is left out.
+    pub(super) fn others(&self) -> Option<String> {
+        (self.others > 0).then(|| {
+            let lines = count(self.others, "line");
+            let first = &self.first;
+            format!("{lines} left out that `view` does not print; the first is {first}")
+        })
+    }
+}
+
+/// Whether a line is a remark of the tool: a marker, a heading, a total, or what is left of a long instruction.
+fn is_remark(line: &[u8]) -> bool {
+    let line = line.trim_ascii();
+    let has = |part: &[u8]| line.windows(part.len()).any(|here| here == part);
+    let is_byte = |word: &[u8]| word.len() == 2 && word.iter().all(u8::is_ascii_hexdigit);
+    line.iter().all(|&byte| byte == b'-')
+        || line.starts_with(b"Output format:")
+        || line.starts_with(b"View tool results:")
+        || has(b"<")
+        || has(b" : total ")
+        || words(line).all(is_byte)
+}
+
+/// A line that is an instruction or an access; whether it is one.
+fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<bool, String> {
     const MARK: &[u8] = b" byte(s) @ 0x";
     let Some(place) = line.windows(MARK.len()).position(|part| part == MARK) else {
         // Earlier versions print an instruction as `T12   0x0000000000467c45  4c 8b 54 …`.
@@ -193,8 +238,9 @@ pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
         {
             in_thread(thread, sink);
             sink.instructions(1);
+            return Ok(true);
         }
-        return Ok(());
+        return Ok(false);
     };
     let wrong = |what: &str| format!("an access without {what}");
     let mut before = words(&line[..place]).collect::<Vec<_>>();
@@ -218,7 +264,7 @@ pub(super) fn line<S: Sink>(line: &[u8], sink: &mut S) -> Result<(), String> {
         })),
         _ => {}
     }
-    Ok(())
+    Ok(true)
 }
 
 /// What follows is of a thread, if this is the number of one.

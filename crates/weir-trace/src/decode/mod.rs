@@ -68,7 +68,7 @@ enum Reads {
     Ramulator,
     Gem5Text,
     Gem5(gem5::Gem5),
-    View,
+    View(drmemtrace::View),
     Entries(drmemtrace::Entries),
 }
 
@@ -117,7 +117,7 @@ impl Decoder {
             Format::Drmemtrace if binary || drmemtrace::begins(head) => {
                 Reads::Entries(drmemtrace::Entries::default())
             }
-            Format::Drmemtrace => Reads::View,
+            Format::Drmemtrace => Reads::View(drmemtrace::View::default()),
         };
         let is_text = !matches!(
             reads,
@@ -193,8 +193,16 @@ impl Decoder {
             Reads::Ramulator => text::lines(bytes, at, |line| ramulator::line(line, sink)),
             Reads::Gem5Text => text::lines(bytes, at, |line| gem5::line(line, sink)),
             Reads::Gem5(gem5) => gem5.decode(bytes, at, sink),
-            Reads::View => text::lines(bytes, at, |line| drmemtrace::line(line, sink)),
+            Reads::View(view) => text::lines(bytes, at, |line| view.line(line, sink)),
             Reads::Entries(entries) => entries.decode(bytes, at, sink),
+        }
+    }
+
+    /// What was left out since it is nothing of this format.
+    pub fn left_out(&self) -> Option<String> {
+        match &self.reads {
+            Reads::View(view) => view.others(),
+            _ => None,
         }
     }
 

@@ -7,6 +7,7 @@ use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_lab::Outcome as _;
 use weir_lab::interplay::{Participant, What};
 use weir_linux::memory::ProgramPolicy;
+use weir_linux::perf::session::NOTHING_RAN;
 use weir_linux::pin::Pinned;
 use weir_model::application_tenant::ApplicationTenant;
 use weir_model::counter_file::CountersDocument;
@@ -96,6 +97,13 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
             policy: place.as_ref().map(|(_, policy)| policy),
         }
         .run(&context.stop)?;
+        if let Some(pid) = args.pid
+            && (counted.total.get(Counter::TaskClock)).is_err_and(|why| why.reason == NOTHING_RAN)
+        {
+            return Err(Failure::request(format!(
+                "process {pid} used no processor time while it was counted, so that there is nothing to explain"
+            )));
+        }
         drop(pinned);
         if let Some(beside) = beside {
             head.warnings.extend(beside.end()?);

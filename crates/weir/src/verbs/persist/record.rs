@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use weir_linux::piped::Piped;
-use weir_linux::tracer::{SourceLines, find, folder, persist};
+use weir_linux::tracer::{SourceLines, Tracer, find, folder, persist};
 use weir_model::units::{Bytes, Nanos};
 use weir_persist::read::MOST_BYTES;
 
@@ -83,7 +83,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if let Some(why) = persist::missing() {
         return Err(Failure::Missing(anyhow::Error::msg(why)));
     }
-    if is_script(name)? {
+    if is_script(name, Tracer::Qemu)? {
         return Err(Failure::request(format!(
             "`{name}` is a script; record the program that runs it"
         )));

@@ -277,7 +277,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         return Err(Failure::request("--window is from 100 ms to an hour"));
     }
     if args.hot <= args.cold {
-        return Err(Failure::request("--hot is more than --cold"));
+        return Err(Failure::request("--hot must be more than --cold"));
     }
     let (host, _) = pair_here(context, &args.from, &args.tier)?;
     let topology = host.view.topology()?;

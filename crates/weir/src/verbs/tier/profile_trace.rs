@@ -28,6 +28,8 @@ const HEAD: &str = "time_s,address,kind";
 const PAGE: u64 = 4096;
 /// An interval that was not asked for is a multiple of this, in seconds.
 const STEP_S: f64 = 0.001;
+/// Seconds that a trace lasts at most: more than any clock has.
+const LONGEST_S: f64 = 1e12;
 /// Lines between two looks at the clock and at a stop request.
 const LINES: u64 = 1 << 16;
 
@@ -93,7 +95,8 @@ pub(super) fn run(args: &Args, file: &Path, context: &Context) -> Result<()> {
         source: ProfileSource::Trace,
         of: file.display().to_string(),
         how: format!(
-            "{accesses} accesses of a trace, in pages of {}",
+            "{accesses} {} of a trace, in pages of {}",
+            if accesses == 1 { "access" } else { "accesses" },
             Bytes(PAGE)
         ),
         hot_s: times.hot_s,
@@ -187,8 +190,14 @@ fn parse(line: &str, before: f64) -> std::result::Result<Access, (usize, String)
     let time_s: f64 = time
         .parse()
         .ok()
-        .filter(|t: &f64| t.is_finite() && *t >= 0.0)
-        .ok_or_else(|| (at, format!("`{}` is no time in seconds", shown(time))))?;
+        .filter(|t| (0.0..=LONGEST_S).contains(t))
+        .ok_or_else(|| {
+            let why = format!(
+                "`{}` is no time in seconds, from 0 to {LONGEST_S:e}",
+                shown(time)
+            );
+            (at, why)
+        })?;
     if time_s < before {
         let why = format!("time goes back, from {before} s; sort the trace by time");
         return Err((at, why));
@@ -235,6 +244,7 @@ mod tests {
         for (line, column, said) in [
             ("x,1,anon", 1, "time"),
             ("-1,1,anon", 1, "time"),
+            ("1e300,1,anon", 1, "from 0 to 1e12"),
             ("0.1,1,anon", 1, "back"),
             ("1.25,0xg,anon", 6, "address"),
             ("1,2,heap", 5, "anon or file"),

@@ -62,6 +62,13 @@ pub(super) struct Watched {
     pub schemes: Vec<TierScheme>,
 }
 
+/// When a window ends that begins now. A short rest of the time is a part of the last one.
+fn due(begins: Instant, window: Duration, end: Option<Instant>) -> Instant {
+    let due = begins + window;
+    let rest = LOOK.min(window / 10);
+    end.filter(|&end| end < due + rest).unwrap_or(due)
+}
+
 /// Windows from what was counted before the settings until the time is over or a stop is requested.
 pub(super) fn watch(
     args: &Args,
@@ -88,7 +95,7 @@ pub(super) fn watch(
     let is_over = |movings: &[Moving]| *ends && movings.iter().all(Moving::is_over);
     let is_due = |at: Instant, end: Option<Instant>| end.is_some_and(|end| at >= end);
     while !context.stop.requested() && !is_due(last.at, end) && !is_over(movings) {
-        let due = (last.at + window).min(end.unwrap_or(last.at + window));
+        let due = due(last.at, window, end);
         // The settings take a part of the first window, and the last one is shorter.
         let ahead = due.saturating_duration_since(Instant::now());
         let ahead = Nanos(ahead.as_nanos() as f64);
@@ -130,4 +137,22 @@ pub(super) fn watch(
         last = now;
     }
     Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_window_has_but_the_rest_of_the_time() {
+        let begins = Instant::now();
+        let ms = Duration::from_millis;
+        let ends = |window, end| due(begins, ms(window), Some(begins + ms(end))) - begins;
+        // The settings take some time before the end is known.
+        assert_eq!(ends(1000, 1003), ms(1003));
+        assert_eq!(ends(1000, 997), ms(997));
+        assert_eq!(ends(1000, 1500), ms(1000));
+        assert_eq!(ends(100, 148), ms(100));
+        assert_eq!(due(begins, ms(1000), None) - begins, ms(1000));
+    }
 }

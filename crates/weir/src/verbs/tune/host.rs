@@ -215,7 +215,7 @@ impl OnHost<'_> {
                 break;
             }
             tuned.curve.push(Tried {
-                share_pct: weights.share() * 100.0,
+                share_pct: weights.share_pct(),
                 change_pct: change(weights)?,
                 predicted_pct: None,
             });

@@ -166,6 +166,7 @@ impl Reading<'_> {
             counted += buffer.left().len() as u64;
             warnings.extend(source.end()?);
         }
+        warnings.extend(decoder.left_out());
         progress.end();
         watch.end();
         if !windows.skipped {

@@ -1,6 +1,5 @@
 //! `weir workload record`: a description of a command, from its accesses while it runs under a tracer.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use weir_linux::memory::names;
 use weir_linux::piped::{Piped, has_children};
-use weir_linux::tracer::{Tracer, find, folder};
+use weir_linux::tracer::{Tracer, folder};
 use weir_model::units::Nanos;
 use weir_trace::Format;
 use weir_trace::mappings::Mappings;
@@ -51,7 +50,9 @@ Examples:
   weir workload record --time-first -- ./a.out
 
 After --for or Ctrl-C the command is ended, and what was seen until then is
-described. Exit codes: 3 where no tracer is installed.")]
+described. Where a signal ends it under qemu, up to 8192 of the last accesses
+and blocks of instructions of each thread are missing. Exit codes: 3 where no
+tracer is installed.")]
 pub struct Args {
     /// The command and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -154,7 +155,7 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
     let file = args.description.file(Path::new(name))?;
     let with = chosen(args)?;
     let tag = args.tag.library()?;
-    if is_script(name)? && !args.children {
+    if is_script(name, with)? && !args.children {
         say(&format!(
             "weir: warning: `{name}` is a script, and only its interpreter is followed; --children follows what it starts"
         ));
@@ -279,22 +280,10 @@ impl Missed {
 /// Whether the command is a script.
 ///
 /// # Errors
-/// It is not there.
-pub fn is_script(name: &str) -> Result<bool> {
-    let begin = find(name).and_then(|program| {
-        let mut begin = [0; 2];
-        std::fs::File::open(program)
-            .ok()?
-            .read_exact(&mut begin)
-            .ok()?;
-        Some(begin)
-    });
-    match begin {
-        None => Err(Failure::request(format!(
-            "cannot run `{name}`: there is no such program"
-        ))),
-        Some(begin) => Ok(begin == *b"#!"),
-    }
+/// The tracer cannot start it.
+pub fn is_script(name: &str, with: Tracer) -> Result<bool> {
+    with.is_script(name)
+        .map_err(|why| Failure::request(format!("cannot run `{name}`: {why}")))
 }
 
 /// Says how much slower the command will be, and how long it takes where that is known.
