@@ -307,6 +307,10 @@ fn second_threads_of_cores_cost_local_threads_and_more_the_larger_their_buffers_
             "{found}"
         );
     }
+    let said = "place offload --on emr2s+cxl-a --local 32 --far 2 --share 9% --hyper-threads";
+    let said = place.run(said).expect(0).out();
+    let why = "bandwidth: 2 local threads share their cores with others, and end last";
+    assert!(said.contains(why), "{said}");
     place
         .run("place offload --on emr2s+cxl-a --local 32 --far 2")
         .refuses(2, &["on a model --hyper-threads puts two on one"]);

@@ -77,11 +77,22 @@ impl Outcome for Offloaded {
             .filter(lost)
             .min_by(|a, b| a.system_pct.total_cmp(&b.system_pct));
         if let Some(cell) = worst {
+            let pair =
+                (self.pairs.iter()).find(|pair| (pair.local, pair.far) == (cell.local, cell.far));
+            let shared = pair.and_then(|pair| {
+                pair.shared_cores
+                    .filter(|_| cell.share_pct < pair.level_pct)
+            });
+            let why = match shared {
+                Some(cores) => {
+                    format!("{cores} local threads share their cores with others, and end last")
+                }
+                None => format!("each of those has less of {to} than a local thread has of {from}"),
+            };
             all.push(note(
                 "loss",
                 format!(
-                    "at {:.1} % with {} local threads and {} on {to} the system has {:.0} % of its bandwidth: each of \
-                     those has less of {to} than a local thread has of {from}",
+                    "at {:.1} % with {} local threads and {} on {to} the system has {:.0} % of its bandwidth: {why}",
                     cell.share_pct, cell.local, cell.far, cell.system_pct
                 ),
             ));
