@@ -55,30 +55,31 @@ impl Ask for Crowd {
             second_threads: true,
             ..tenant("second", &self.tier, (0, shared))?
         };
-        let mut tenants = vec![sharing.clone(), second];
         let own = self.local.saturating_sub(shared);
         let free = cores.saturating_sub(self.local);
-        for (tier, at) in [
-            (&self.from, (shared, own)),
-            (&self.tier, (self.local, free)),
+        let mut tenants = vec![sharing.clone(), second];
+        let mut is_local = vec![true, false];
+        for (local, tier, at) in [
+            (true, &self.from, (shared, own)),
+            (false, &self.tier, (self.local, free)),
         ] {
             if at.1 > 0 {
                 tenants.push(tenant("own", tier, at)?);
+                is_local.push(local);
             }
         }
         let seen = Together { tenants }.ask(lab)?;
-        let rate = |is: bool, at: usize| match is {
-            true => part.rate(&seen, at),
-            false => GbPerSec(0.0),
+        let sum = |local: bool| {
+            let own = (0..is_local.len()).filter(|&at| is_local[at] == local);
+            own.fold(GbPerSec(0.0), |sum, at| sum + part.rate(&seen, at))
         };
         let last = Together {
             tenants: vec![sharing],
         };
-        let of_sharing = rate(true, 0);
         Ok(Crowded {
-            local: of_sharing + rate(own > 0, 2),
-            far: rate(true, 1) + rate(free > 0, 2 + usize::from(own > 0)),
-            sharing: of_sharing,
+            local: sum(true),
+            far: sum(false),
+            sharing: part.rate(&seen, 0),
             last: part.rate(&last.ask(lab)?, 0),
         })
     }

@@ -12,7 +12,7 @@ const SPEEDS: [f64; 19] = [
     1.0, 2.0, 5.0, 1e1, 2e1, 5e1, 1e2, 2e2, 5e2, 1e3, 2e3, 5e3, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6,
 ];
 /// The share of starts that must not wait (Pond, section 6.5).
-pub const IN_TIME: f64 = 0.9999;
+const IN_TIME: f64 = 0.9999;
 
 /// Starts of VMs, and how many of them would wait at each speed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,7 @@ impl Starts {
         }
     }
 
-    /// The least of the speeds at which [`IN_TIME`] of the starts do not wait; `None` where none is fast enough, or nothing
+    /// The least of the speeds at which 99.99 % of the starts do not wait; `None` where none is fast enough, or nothing
     /// starts.
     pub fn needed(&self) -> Option<GbPerSec> {
         let most = (1.0 - IN_TIME) * self.all as f64;

@@ -138,8 +138,8 @@ impl Store {
                 let db = open(&format!("{uri}?immutable=1"))?;
                 unapplied(path).iter().for_each(|file| {
                     say(&format!(
-                        "weir: warning: no file can be made beside the store, so what {} has is not applied: the store is read \
-                         as it was before, or half changed; copy both to a folder that may be written",
+                        "weir: warning: no file can be made in the folder of the store, so the changes in {} are not applied: what is read may be \
+                         older or incomplete; copy both files to a folder that may be written",
                         file.display()
                     ));
                 });

@@ -62,7 +62,7 @@ impl Undo {
 
     /// Removes it again, while nothing has moved by it.
     pub fn remove(self) {
-        // Whoever removes it has an error of their own.
+        // The caller reports the error that came before.
         let _ = std::fs::remove_file(self.path);
     }
 
