@@ -31,6 +31,8 @@ pub struct Learning {
     much: Option<f64>,
     /// The limit of the window before, and that window, if it had a queue.
     queued: Option<(f64, View)>,
+    /// A limit under which the device was busy while its unloaded residency was not known, and that window.
+    doubted: Option<(f64, View)>,
     windows: u32,
 }
 
@@ -40,6 +42,16 @@ struct Fits {
     units: f64,
     gives: GbPerSec,
     residency: Nanos,
+}
+
+impl Fits {
+    fn of(units: f64, view: &View) -> Self {
+        Self {
+            units,
+            gives: view.gives,
+            residency: view.residency,
+        }
+    }
 }
 
 /// The result of a window.
@@ -63,6 +75,7 @@ impl Learning {
             little: None,
             much: None,
             queued: None,
+            doubted: None,
             windows: 0,
         }
     }
@@ -102,11 +115,7 @@ impl Learning {
             {
                 self.fast = GbPerSec(self.fast.get().max(seen.fast.get()));
                 self.much = None;
-                self.little = Some(Fits {
-                    units: wider,
-                    gives: seen.gives,
-                    residency: seen.residency,
-                });
+                self.little = Some(Fits::of(wider, &seen));
                 return self.known(view, wider, grain);
             }
             self.much = Some(self.much.map_or(units, |much| much.min(units)));
@@ -118,17 +127,30 @@ impl Learning {
             };
         }
         self.queued = None;
+        let is_busy = view.gives >= self.full * tuning.learn_busy;
+        if self.rest.is_none() && is_busy && self.doubted.is_none() {
+            // Requests may wait in a queue, though a shorter one than without limits: half of the limit shows it.
+            let next = steps.below(units, 0.5 * units);
+            if next < units {
+                self.doubted = Some((units, *view));
+                return Lesson::Next(next);
+            }
+        }
         self.rest = Some(self.rest.map_or(view.residency, |r| r.min(view.residency)));
         self.fast = GbPerSec(self.fast.get().max(view.fast.get()));
         self.full = GbPerSec(self.full.get().max(view.gives.get()));
         if self.little.is_none_or(|so_far| view.gives > so_far.gives) {
-            self.little = Some(Fits {
-                units,
-                gives: view.gives,
-                residency: view.residency,
-            });
+            self.little = Some(Fits::of(units, view));
         }
-        if view.gives >= self.full * tuning.learn_busy {
+        if let Some((wider, seen)) = self.doubted.take() {
+            if self.is_queued(&seen, tuning) {
+                self.much = Some(wider);
+            } else {
+                self.little = Some(Fits::of(wider, &seen));
+                return self.known(&seen, wider, grain);
+            }
+        }
+        if is_busy {
             return self.known(view, units, grain);
         }
         let missing = self.full.get() * tuning.aim / view.gives.get().max(f64::MIN_POSITIVE);
@@ -178,11 +200,7 @@ impl Learning {
 
     /// The values that are known now; `units` if every limit so far had a queue.
     fn known(&self, view: &View, units: f64, grain: Grain) -> Lesson {
-        let fits = self.little.unwrap_or(Fits {
-            units,
-            gives: view.gives,
-            residency: view.residency,
-        });
+        let fits = self.little.unwrap_or(Fits::of(units, view));
         Lesson::Known(Knee {
             writes: view.writes,
             rest: self.rest.unwrap_or(view.residency),
