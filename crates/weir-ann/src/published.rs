@@ -30,6 +30,7 @@ const LISTS: &str = "reading a list waits for its lines and for little else here
 const ALONE: &str =
     "of a query alone: with one on each of the 40 cores the devices are busy, and EPAx is slower";
 const FORESEEN: &str = "a prefetch takes few instructions, while the core waits anyway";
+const COMMANDS: &str = "the paper does not print the size of a command; ours has the numbers of all nodes of a step, for each device";
 
 /// Every rule.
 pub fn rules() -> Vec<Rule> {
@@ -234,7 +235,8 @@ fn answered() -> Vec<Rule> {
             mean("x", ALL, |step| {
                 step.spent(Base).link_bytes / step.spent(Epax).link_bytes
             }),
-        ),
+        )
+        .noting(COMMANDS),
         predicted("ANN-046", hits(ALL)).noting(AVAILABLE),
         predicted("ANN-047", hits(&[Dataset::BigAnn, Dataset::YandexT])).noting(AVAILABLE),
         predicted("ANN-048", hits(&[Dataset::MetaS])).noting(HUBS),

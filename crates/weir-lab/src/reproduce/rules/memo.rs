@@ -36,6 +36,8 @@ const ABOVE_MEDIA: &str =
 const RANDOM: &str =
     "loads from the card in blocks of 16 KiB; ours is where more threads gain less than a tenth";
 const ALIKE: &str = "4, 8 and 16 KB give the same within 0.3 %, so that chance says which is best";
+const FLAT: &str =
+    "4 and 12 threads give the same, 20.3 GB/s, so that chance says which is the peak";
 const TWO_RATIOS: &str =
     "the lesser and the greater of two ratios that were set (MEM-028, MEM-031)";
 
@@ -97,7 +99,7 @@ pub(super) fn rules() -> Vec<Rule> {
         Rule::calibrated("MEM-038", of("dram", ld, THREADS_AT_PEAK)).noting(KNEE),
         Rule::calibrated("MEM-039", of("dram", nt_st, PEAK)),
         Rule::predicted("MEM-040", of("dram", nt_st, THREADS_AT_PEAK)).noting(SOONER),
-        Rule::predicted("MEM-042", of("cxl0", ld, THREADS_AT_PEAK)),
+        Rule::predicted("MEM-042", of("cxl0", ld, THREADS_AT_PEAK)).noting(FLAT),
         Rule::calibrated("MEM-043", of("cxl0", ld, BEYOND_12)).noting(WINDOW),
         Rule::calibrated("MEM-044", of("cxl0", ld, DECLINES_PAST)).noting(DECLINE),
         Rule::predicted("MEM-045", of("cxl0", nt_st, PEAK)).noting(ABOVE_MEDIA),
