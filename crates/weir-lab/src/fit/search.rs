@@ -28,12 +28,14 @@ const HOST: [&str; 8] = [
     "dram.ranks",
 ];
 /// Those of a device.
-const DEVICE: [&str; 9] = [
-    "controller",
+const KIND: &str = "controller";
+const DEVICE: [&str; 10] = [
+    KIND,
     "queue",
     "read_limit",
     "efficiency",
     "ranks",
+    "write_queue",
     "drain_at",
     "drain_to",
     "write_buffer",
@@ -43,6 +45,11 @@ const DEVICE: [&str; 9] = [
 const STEPS: u32 = 5;
 /// Two distances are alike if they differ by less, whatever the scatter is.
 const LEAST: f64 = 0.01;
+/// A model that is as far as this from the figures of a device is looked for from another beginning, too: queues and turns of writes
+/// do the same to a curve, so that one key after the other may lead nowhere.
+const FAR: f64 = 0.05;
+/// Beginnings that are tried.
+const BEGINNINGS: u32 = 32;
 /// A point that is far away counts no more than this.
 const FARTHEST: f64 = 1.0;
 
@@ -63,7 +70,7 @@ pub fn search(
             .map(|tier| (Some(tier.clone()), tier)),
     );
     let of_parts = parts.iter().map(|(part, _)| keys(part.as_ref()).len());
-    let total = of_parts.sum::<usize>() + fit.evidence.curves.len();
+    let mut total = of_parts.sum::<usize>() + fit.evidence.curves.len();
     let mut done = Vec::new();
     for (part, tier) in parts {
         let curves = fit.evidence.curves.iter().filter(|c| c.tier == tier);
@@ -78,47 +85,28 @@ pub fn search(
         let mut one = Search {
             fit,
             lab,
+            part,
             points: &points,
             specs: cases.iter().map(|(_, spec)| spec.clone()).collect(),
             alike: noise(&points).max(LEAST),
             at: f64::INFINITY,
             assumed: BTreeMap::new(),
+            steps: total,
         };
+        let start = twin.clone();
         one.at = one.distance(twin)?;
-        for key in keys(part.as_ref()) {
-            if !lab.step(total) {
-                return Err(LabError::Stopped);
-            }
-            done.extend(one.solve(twin, part.as_ref(), key)?);
-        }
-        // What was solved first was solved with the others as they were assumed.
-        for key in keys(part.as_ref()) {
-            let name = twin
-                .draft_mut(part.as_ref())
-                .map(|draft| draft.name.clone());
-            let solved = |p: &FittedParameter| {
-                p.key == **key && Some(&p.part) == name.as_ref() && p.how == How::Solved
-            };
-            let Some(at) = done.iter().position(solved) else {
-                continue;
-            };
-            if !lab.step(total) {
-                return Err(LabError::Stopped);
-            }
-            if let Some(assumed) = one.assumed.get(*key).cloned() {
-                let value = done.get(at).map(|p| p.value.clone()).unwrap_or_default();
-                let before = twin.clone();
-                twin.set(part.as_ref(), key, &value, assumed);
-                if twin.compose(&fit.library).is_err() {
-                    *twin = before;
-                    continue;
-                }
-            }
-            if let Some(again) = one.solve(twin, part.as_ref(), key)? {
-                done.remove(at);
-                done.push(again);
+        let mut found = one.descend(twin)?;
+        if one.part.is_some() && one.at > FAR.max(3.0 * one.alike) {
+            let (so_far, at) = (twin.clone(), one.at);
+            one.begin_elsewhere(&start, twin)?;
+            let again = one.descend(twin)?;
+            match one.at + one.alike < at {
+                true => found = again,
+                false => *twin = so_far,
             }
         }
+        total = one.steps;
+        done.extend(found);
     }
     Ok(done)
 }
@@ -134,20 +122,99 @@ fn keys(part: Option<&TierName>) -> &'static [&'static str] {
 struct Search<'a> {
     fit: &'a Fit,
     lab: &'a Lab<'a>,
+    /// The tier whose device it is; none for the host.
+    part: Option<TierName>,
     points: &'a [&'a LoadedPoint],
     specs: Vec<PointSpec>,
     /// Distances are alike if they differ by less.
     alike: f64,
     /// Distance of the model as it is now.
     at: f64,
-    /// What was said of each parameter that has been solved for since.
-    assumed: BTreeMap<String, Provenance>,
+    /// Each parameter that has been solved for since, as it was before.
+    assumed: BTreeMap<String, ParameterRow>,
+    /// Steps of the whole work, for its progress.
+    steps: usize,
 }
 
 /// A value that was tried, and the model's distance with it.
 type Tried = (String, f64);
 
 impl Search<'_> {
+    /// One key after the other, and what was solved first once more: it was solved with the others as they were assumed.
+    fn descend(&mut self, twin: &mut Twin) -> Result<Vec<FittedParameter>, LabError> {
+        let part = self.part.clone();
+        let mut found: Vec<FittedParameter> = Vec::new();
+        for key in keys(part.as_ref()) {
+            self.step()?;
+            found.extend(self.solve(twin, part.as_ref(), key)?);
+        }
+        for key in keys(part.as_ref()) {
+            let solved = |p: &FittedParameter| p.key == **key && p.how == How::Solved;
+            let Some(at) = found.iter().position(solved) else {
+                continue;
+            };
+            self.step()?;
+            if let Some(row) = self.assumed.get(*key).cloned() {
+                let before = twin.clone();
+                twin.set(part.as_ref(), key, &found[at].value, row.provenance);
+                if twin.compose(&self.fit.library).is_err() {
+                    *twin = before;
+                    continue;
+                }
+            }
+            if let Some(again) = self.solve(twin, part.as_ref(), key)? {
+                found.remove(at);
+                found.push(again);
+            }
+        }
+        self.at = self.distance(twin)?;
+        Ok(found)
+    }
+
+    /// The nearest of some models whose assumed values are spread over their ranges.
+    fn begin_elsewhere(&mut self, start: &Twin, twin: &mut Twin) -> Result<(), LabError> {
+        let part = self.part.clone();
+        let mut ranges = Vec::new();
+        // A kind of controller has defaults of its own.
+        for key in keys(part.as_ref()).iter().filter(|key| **key != KIND) {
+            ranges.extend(self.range(start, part.as_ref(), key)?);
+        }
+        self.steps += keys(part.as_ref()).len();
+        let mut best: Option<(Twin, f64)> = None;
+        for n in 0..BEGINNINGS {
+            if self.lab.stopped() {
+                return Err(LabError::Stopped);
+            }
+            let mut other = start.clone();
+            let places = spread(n, ranges.len());
+            for ((row, values), place) in ranges.iter().zip(places) {
+                let value = values.get((place * values.len() as f64) as usize);
+                let value = value.unwrap_or(&row.value);
+                other.set(part.as_ref(), &row.key, value, row.provenance.clone());
+            }
+            let at = match self.distance(&other) {
+                Err(LabError::Nothing(_)) => continue,
+                at => at?,
+            };
+            if best.as_ref().is_none_or(|(_, least)| at < *least) {
+                best = Some((other, at));
+            }
+        }
+        if let Some((other, at)) = best {
+            (*twin, self.at) = (other, at);
+        }
+        let rows = ranges.into_iter().map(|(row, _)| (row.key.clone(), row));
+        self.assumed = rows.collect();
+        Ok(())
+    }
+
+    fn step(&self) -> Result<(), LabError> {
+        match self.lab.step(self.steps) {
+            true => Ok(()),
+            false => Err(LabError::Stopped),
+        }
+    }
+
     /// Mean over the points of how far the model is from them, under the same load.
     fn distance(&self, twin: &Twin) -> Result<f64, LabError> {
         let answers = self.fit.ask(self.lab, twin, &self.specs)?;
@@ -197,6 +264,11 @@ impl Search<'_> {
         let reach = tried.iter().filter(|t| t.1.is_finite());
         let reach = reach.map(|t| (t.1 - self.at).abs()).fold(0.0, f64::max);
         if reach <= self.alike {
+            // With what was solved for since, the figures no longer identify it: it is as it was before.
+            let value = match self.assumed.get(key) {
+                Some(before) => before.value.clone(),
+                None => row.value,
+            };
             let why = format!(
                 "the figures do not identify it: from one end of the range to the other the model's distance from them \
                  changes by {:.1} %; {why}",
@@ -208,7 +280,7 @@ impl Search<'_> {
                 why: why.clone(),
             };
             let before = twin.clone();
-            let part = twin.set(part, key, &row.value, provenance);
+            let part = twin.set(part, key, &value, provenance);
             // A default that is calculated may lie outside its range as it is written; it stays a default.
             if twin.compose(&self.fit.library).is_err() {
                 *twin = before;
@@ -217,7 +289,7 @@ impl Search<'_> {
             return Ok(part.map(|part| FittedParameter {
                 part,
                 key: key.into(),
-                value: row.value,
+                value,
                 low: Some(low),
                 high: Some(high),
                 how: How::Assumed,
@@ -257,7 +329,7 @@ impl Search<'_> {
             ends.1,
         );
         self.at = best.1;
-        self.assumed.insert(key.into(), row.provenance);
+        self.assumed.entry(key.into()).or_insert(row);
         let part = twin.set(part, key, &best.0, Provenance::Source(why.clone()));
         Ok(part.map(|part| FittedParameter {
             part,
@@ -298,8 +370,33 @@ impl Search<'_> {
     }
 }
 
+/// Numbers from 0 to 1 of the `n`-th of several points that fill a cube of so many dimensions evenly: an additive recurrence whose steps
+/// are powers of the root of x^(d + 1) = x + 1.
+fn spread(n: u32, dimensions: usize) -> impl Iterator<Item = f64> {
+    let d = dimensions as f64;
+    let root = (0..64).fold(2.0_f64, |x, _| (1.0 + x).powf(1.0 / (d + 1.0)));
+    (1..=dimensions as i32).map(move |k| (0.5 + f64::from(n + 1) * root.powi(-k)).fract())
+}
+
 /// The number that a value begins with; 0 for a word. All values of a key have one unit.
 fn number(value: &str) -> f64 {
     let digits = value.split(' ').next().unwrap_or_default();
     digits.parse().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn beginnings_are_spread_over_each_range() {
+        let points: Vec<Vec<f64>> = (0..BEGINNINGS).map(|n| spread(n, 10).collect()).collect();
+        for k in 0..10 {
+            for quarter in 0..4 {
+                let within = |p: &&Vec<f64>| (p[k] * 4.0) as u32 == quarter;
+                let count = points.iter().filter(within).count();
+                assert!((5..=11).contains(&count), "{k} {quarter}: {count}");
+            }
+        }
+    }
 }
