@@ -189,18 +189,20 @@ impl PointStudy for Loaded {
     }
 
     fn views(points: &[Point], about: About<'_>) -> Vec<View> {
+        let mut columns = vec![
+            col("beside_pause_ns").head("pause").empty("idle"),
+            col("beside_traffic_gbps").head("traffic"),
+            col("mean_ns"),
+        ];
+        // A file of another tool has a mean alone.
+        if points.iter().filter_map(|p| p.ns).any(|ns| ns.samples > 1) {
+            columns.extend([col("p50_ns"), col("p99_ns"), col("p999_ns")]);
+        }
         vec![
             View::table(
                 "points",
                 "Latency on {tier} with {beside_threads} of load, {case}",
-                vec![
-                    col("beside_pause_ns").head("pause").empty("idle"),
-                    col("beside_traffic_gbps").head("traffic"),
-                    col("mean_ns"),
-                    col("p50_ns"),
-                    col("p99_ns"),
-                    col("p999_ns"),
-                ],
+                columns,
             )
             .each(&["tier", "beside_threads", "case"]),
             View::lines(
