@@ -243,6 +243,8 @@ fn a_command_is_compared_with_itself_beside_an_application() {
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let beside = |index: usize| document["runs"][index]["beside"].as_str();
     assert_eq!([beside(0), beside(1)], [None, Some("dram:column.toml")]);
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("the figures have no interval"), "{shown}");
     // A description without a real program.
     place
         .run("explain --beside dram:chase -- true")
