@@ -15,7 +15,7 @@ use weir_model::document::{Document, Header};
 use weir_model::insight::{PrefetchForm, SlowdownModel};
 use weir_model::workload::Population;
 
-use super::workload::named::find_for;
+use super::workload::named::{find_for, with_room};
 use crate::context::Context;
 use crate::counting::counters;
 use crate::counting::{self, Count};
@@ -97,7 +97,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     drop(Store::open(&context.store_path()?)?);
     let chosen = machine::choose(&context.global.on)?;
     let study = on_model(args, context, &chosen)?;
-    let done = Job::once(context, &chosen, VERB).run(&study)?;
+    let done = Job::once(context, &chosen, VERB)
+        .run(&study)
+        .map_err(|failure| {
+            with_room(failure, args.study.workload.as_deref().unwrap_or_default())
+        })?;
     export(args, &study)?;
     show(context, &done.document, done.kept_in())?;
     done.verdict()
