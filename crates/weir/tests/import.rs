@@ -71,11 +71,26 @@ fn what_a_file_does_not_say_is_not_shown_as_a_figure() {
         out.contains("Latency on dram with an unknown number of threads of load, reads"),
         "{out}"
     );
-    assert!(!out.contains("p50"), "{out}");
+    assert!(!out.contains("p50") && !out.contains("pause"), "{out}");
     let page = place.run("report last -o -").expect(0).out();
     for wrong in ["0 cores", ", 0 B", "0 ld threads"] {
         assert!(!page.contains(wrong), "{wrong}");
     }
+    // And a time has its unit.
+    let perf = " Performance counter stats for 'job':\n\n     1.50 msec task-clock:u\n     140      page-faults\n";
+    place.file("perf.txt", perf);
+    let read = place.run("runs import perf.txt --format json").expect(0);
+    let read = read.json()["readings"].clone();
+    let clock = read
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|r| r["known_as"] == "task-clock");
+    let clock = clock.unwrap();
+    assert_eq!(
+        (&clock["value"], &clock["unit"]),
+        (&1.5e6.into(), &"ns".into())
+    );
 }
 
 #[test]
