@@ -202,7 +202,7 @@ fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
     // One node, and so nothing to compare with: what is missing is named.
     place
         .run("explain --tier dram --tier cxl7 -- true")
-        .refuses(3, &["cxl7", "missing"]);
+        .refuses(3, &["no tier `cxl7` here; there ", "missing"]);
     place
         .run("explain --tier dram,dram -- true")
         .refuses(2, &["not slower than itself"]);

@@ -125,6 +125,10 @@ fn a_prediction_of_nothing_is_refused() {
     place
         .run("predict")
         .refuses(2, &["name a workload", "--population"]);
+    // This host runs no description, whichever tiers it has.
+    place
+        .run("predict chase")
+        .refuses(3, &["descriptions run on a model; name one with --on"]);
     let none = ["predict", "--model", "pair.json", "--population", "0"];
     calibrated().run(with(none, HERE)).refuses(2, &["'0'"]);
 }

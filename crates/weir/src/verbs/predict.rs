@@ -13,6 +13,7 @@ use weir_lab::{Outcome as _, Study as _};
 use weir_linux::memory::ProgramPolicy;
 use weir_model::document::{Document, Header};
 use weir_model::insight::{PrefetchForm, SlowdownModel};
+use weir_model::machine::MachineKind;
 use weir_model::workload::Population;
 
 use super::workload::named::{find_for, with_room};
@@ -124,6 +125,11 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 
 /// The study with its workload and the model that is calibrated for its tiers.
 fn on_model(args: &Args, context: &Context, chosen: &Chosen) -> Result<Predict> {
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "descriptions run on a model; name one with --on, or a command of this host after `--`"
+        )));
+    }
     let mut study = args.study.clone();
     let model = model_for(args, context, chosen)?;
     study.calibrated = Some(Box::new(model));
