@@ -65,7 +65,8 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
             .contains("counter")
     );
     // One that a signal ended has no code of its own; shells say 128 and the signal.
-    count("kill -TERM $$").expect(143);
+    let killed = count("kill -TERM $$").expect(143).err();
+    assert!(killed.contains("was killed by signal 15"), "{killed}");
     place
         .run("counters record -- /nowhere/to/be/found")
         .refuses(2, &["cannot run `/nowhere/to/be/found`"]);
