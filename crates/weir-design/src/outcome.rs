@@ -118,14 +118,20 @@ impl Design {
 }
 
 impl Designs {
-    /// The axis with the largest share of main effects, in the mean of the objectives, and that share.
+    /// The axis with the largest share of main effects, in the mean of the objectives, and that share; none where another
+    /// one has as much, or there is no other.
     fn matters_most(&self) -> Option<(&str, f64)> {
         let mut shares: BTreeMap<&str, f64> = BTreeMap::new();
         for own in &self.effects {
             *shares.entry(&own.axis).or_default() += own.share_pct / self.objectives.len() as f64;
         }
-        let most = shares.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        most.filter(|(_, share)| *share > 0.0)
+        let mut shares: Vec<(&str, f64)> = shares.into_iter().collect();
+        shares.sort_by(|a, b| b.1.total_cmp(&a.1));
+        match shares[..] {
+            // As they are printed, without digits behind the point.
+            [most, next, ..] if most.1.round() > next.1.round() => Some(most),
+            _ => None,
+        }
     }
 
     fn objectives_in_words(&self) -> String {

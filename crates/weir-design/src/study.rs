@@ -18,7 +18,7 @@ use crate::space::{Models, Space};
 #[derive(Debug, Clone, Default, clap::Args)]
 #[command(after_help = "\
 Objectives:
-  speed      instructions a second, of those of the first design that can be
+  speed      instructions a second, relative to the first design that can be
   neighbour  bandwidth of the tenants that run with the workloads
   p99        99th percentile of loads from memory under the workloads
   watts      power of the server

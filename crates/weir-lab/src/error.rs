@@ -5,15 +5,17 @@ use weir_model::machine::MachineError;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
+use crate::verdict::ALIKE;
+
 /// Why there is no plan for what was asked.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum LabError {
     /// A tier that the machine does not have.
-    #[error("no tier `{name}` here; there are {known}")]
+    #[error("no tier `{name}` here; there {known}")]
     UnknownTier {
         /// What was asked for.
         name: TierName,
-        /// What there is, as a list in words.
+        /// What there is, in words: `is only dram`.
         known: String,
     },
     /// More threads than cores, or none.
@@ -100,7 +102,11 @@ impl LabError {
         let known: Vec<&str> = topology.tiers.iter().map(|t| t.name.as_str()).collect();
         Self::UnknownTier {
             name: name.clone(),
-            known: known.join(", "),
+            known: match known.as_slice() {
+                [] => "is none".into(),
+                [one] => format!("is only {one}"),
+                several => format!("are {}", several.join(", ")),
+            },
         }
     }
 
@@ -109,5 +115,23 @@ impl LabError {
         Self::Nothing(format!(
             "{name} is not slower than itself; name another tier"
         ))
+    }
+
+    /// Refuses two tiers of which the second is to be slower, by what a lone load takes on each.
+    ///
+    /// # Errors
+    /// The second is faster, by more than chance.
+    pub fn unless_slower(
+        [fast, slow]: [&TierName; 2],
+        [of_fast, of_slow]: [f64; 2],
+    ) -> Result<(), Self> {
+        match of_slow < of_fast * (1.0 - ALIKE) {
+            true => Err(Self::Nothing(format!(
+                "{slow} is to be the slower tier, and a lone load of it takes {:.0} % less than one of {fast}; \
+                 exchange the two",
+                (1.0 - of_slow / of_fast) * 100.0
+            ))),
+            false => Ok(()),
+        }
     }
 }

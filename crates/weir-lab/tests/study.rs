@@ -208,6 +208,40 @@ fn a_curve_that_still_rises_is_not_called_saturated() {
     assert!(!found[0].text.contains("still rising"), "{found:?}");
 }
 
+/// Bandwidth of caches was called that of the tier, with advice on its threads.
+#[test]
+fn bandwidth_of_less_memory_than_the_caches_hold_is_not_called_that_of_the_tier() {
+    let toy = Toy::default();
+    let topology = toy.topology();
+    let asked = |set| bandwidth::Bandwidth {
+        ops: vec![Op::Ld, Op::NtSt],
+        working_set: Some(set),
+        ..bandwidth::Bandwidth::default()
+    };
+    let found = |set| {
+        let done = run(&toy, &asked(set).plan(&topology).unwrap(), 3, &());
+        let points: Vec<Point> = done.into_iter().map(|done: Finished| done.point).collect();
+        verdicts(&points, &topology)
+    };
+    let about = |all: &[Verdict], about: &str| -> Vec<String> {
+        let own = all.iter().filter(|verdict| verdict.about == about);
+        own.map(|verdict| verdict.text.clone()).collect()
+    };
+    let small = found(Bytes::kib(64));
+    let [text] = &about(&small, "cxl0 ld")[..] else {
+        panic!("{small:?}")
+    };
+    assert!(
+        text.ends_with("from caches in part") && !text.contains("declines"),
+        "{text}"
+    );
+    // Stores that pass the caches by are of the tier.
+    assert!(!about(&small, "cxl0 nt_st")[0].contains("caches"));
+    let doubts = about(&small, "caches");
+    assert!(doubts[0].contains("less memory than twice what the caches hold"));
+    assert!(about(&found(Bytes::gib(1)), "caches").is_empty());
+}
+
 #[test]
 fn the_staircase_names_each_cache_and_memory() {
     let found = judged(&Toy::default(), "dram latency");

@@ -142,7 +142,7 @@ impl Outcome for PersistCheck {
             _ if self.cut_short + self.unchecked > 0 => vec![verdict(
                 Severity::Note,
                 "nothing illegal was found",
-                format!("not all was looked at of {all}"),
+                format!("not every state was looked at; {all}"),
             )],
             _ => vec![verdict(
                 Severity::Note,
@@ -152,8 +152,8 @@ impl Outcome for PersistCheck {
         };
         if self.cut_short > 0 {
             let text = format!(
-                "of {} crash points some states were left out: there are more than --states, or more than {} stored words of a line are under way",
-                self.cut_short,
+                "of {} some states were left out: there are more than --states, or more than {} stored words of a line are under way",
+                count(self.cut_short, "crash point"),
                 crate::line::MOST_MISSING
             );
             answer.push(verdict(Severity::Doubt, "not all states", text));

@@ -80,14 +80,16 @@ impl Cli {
             let is_number = unknown
                 .strip_prefix('-')
                 .is_some_and(|digit| digit.parse::<u8>().is_ok());
-            let mut words = arguments.iter().filter_map(|word| word.to_str());
-            match words.find(|word| is_number && word.starts_with(unknown)) {
-                Some(word) => Self::command().error(
-                    ErrorKind::InvalidValue,
-                    format!("`{word}`: a value must not be negative"),
-                ),
-                None => error,
-            }
+            let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
+            let at = (words.iter()).position(|word| is_number && word.starts_with(unknown));
+            let Some(at) = at else { return error };
+            // The option that it is of, where the word before is one.
+            let named = (words[..at].last()).filter(|word| word.starts_with('-'));
+            let of = named.map_or_else(String::new, |option| format!("{option} "));
+            Self::command().error(
+                ErrorKind::InvalidValue,
+                format!("`{of}{}`: a value must not be negative", words[at]),
+            )
         })
     }
 }

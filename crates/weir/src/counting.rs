@@ -126,7 +126,9 @@ impl Count<'_> {
         if code.is_some() && stop.requested() {
             notes.push("it was asked to end: the counts are of what it did until then".into());
         }
-        if let Some(code) = code.filter(|&code| code != 0) {
+        if let Some(signal) = counted.status.and_then(|status| status.signal()) {
+            notes.push(format!("the command was killed by signal {signal}"));
+        } else if let Some(code) = code.filter(|&code| code != 0) {
             notes.push(format!("the command failed: exit status {code}"));
         }
         Ok(self.document(table, &counted, code, notes))

@@ -294,18 +294,10 @@ pub fn simulate_changed(on: &str, changes: &[Change<'_>]) -> Result<Box<dyn Test
 /// # Errors
 /// A part is unknown, or its file cannot be read or has mistakes.
 pub fn compose(on: &str) -> Result<Platform> {
-    Ok(compose_with(on)?.1)
+    Ok(compose_named(on, "--on")?.1)
 }
 
-/// The same with the library that has its files.
-///
-/// # Errors
-/// As [`compose`].
-pub fn compose_with(on: &str) -> Result<(Library, Platform)> {
-    compose_named(on, "--on")
-}
-
-/// The same where something else than `--on` names the machine; `by` is what.
+/// The same, with the library that has its files, where something else than `--on` names the machine; `by` is what.
 ///
 /// # Errors
 /// As [`compose`].

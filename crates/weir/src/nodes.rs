@@ -1,6 +1,7 @@
 //! Tiers of this host as the kernel's nodes, on which programs' memory is placed.
 
 use weir_insight::two_tiers::Tiers;
+use weir_lab::LabError;
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::steer::SystemSettings;
 use weir_model::capability::Unavailable;
@@ -46,7 +47,7 @@ pub fn all_here(system: &System, topology: &Topology, names: &[TierName]) -> Res
     match missing {
         None => Ok(()),
         Some(name) => {
-            let text = MachineError::no_such_tier(name, topology).to_string();
+            let text = LabError::unknown_tier(name, topology).to_string();
             Err(machine::no_tier(name, text, &system.view.capabilities()))
         }
     }

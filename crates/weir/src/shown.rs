@@ -176,7 +176,7 @@ pub fn show_in<O: Outcome>(
         Format::Json => to_json(document)?,
         Format::Csv => csv::to_csv(&shown(document).frame(None)?)?,
     };
-    match (file, format) {
+    match (file.filter(|file| file.as_os_str() != "-"), format) {
         (Some(file), _) => files::write(file, text)?,
         (None, Format::Table) => print_text(&text)?,
         (None, _) => print(&text)?,

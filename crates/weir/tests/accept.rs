@@ -177,3 +177,36 @@ fn mistakes_of_a_file_name_their_line_and_key() {
     let done = place.run(["accept", "--on", MACHINE, "--against", "hmat.toml"]);
     done.refuses(3, &["HMAT"]);
 }
+
+#[test]
+fn a_run_without_expectations_has_its_figures_in_rows_and_in_the_list_of_runs() {
+    let place = Place::new();
+    let asked = format!("accept --on {MACHINE} --quick");
+    let csv = place.run(format!("{asked} --format csv")).expect(0).out();
+    // Four figures of three tiers.
+    assert_eq!(csv.lines().count(), 13, "{csv}");
+    assert!(csv.contains(",cxl0,capacity,GiB,128.0,"), "{csv}");
+    let exported = place.run("runs export last --as csv").expect(0).out();
+    assert_eq!(exported.lines().count(), 13, "{exported}");
+    let listed = place.run("runs list --format json").expect(0).json();
+    assert_eq!(listed["runs"][0]["kept"], 12, "{listed}");
+    // With expectations, these are the rows.
+    let csv = place
+        .run(format!("{asked} --baseline 1 --format csv"))
+        .expect(0);
+    assert!(csv.out().contains(",passed,"), "{}", csv.out());
+}
+
+/// Ten per cent is 0.1, and 10 let every machine pass.
+#[test]
+fn a_percentage_in_place_of_a_share_is_refused() {
+    let place = Place::new();
+    let like = "kind = \"acceptance\"\n[platform]\nname = \"emr2s+cxl-b\"\nwithin = 10\n";
+    place.file("like.toml", like);
+    place
+        .run(format!("accept --on {MACHINE} --quick --against like.toml"))
+        .refuses(
+            2,
+            &["like.toml:4:10", "platform.within", "between 0.001 and 1"],
+        );
+}

@@ -65,7 +65,8 @@ fn a_command_that_fails_passes_its_exit_code_on_and_is_counted_all_the_same() {
             .contains("counter")
     );
     // One that a signal ended has no code of its own; shells say 128 and the signal.
-    count("kill -TERM $$").expect(143);
+    let killed = count("kill -TERM $$").expect(143).err();
+    assert!(killed.contains("was killed by signal 15"), "{killed}");
     place
         .run("counters record -- /nowhere/to/be/found")
         .refuses(2, &["cannot run `/nowhere/to/be/found`"]);
@@ -287,6 +288,39 @@ fn the_counters_of_a_model_are_those_of_its_processor() {
     // A microarchitecture that is named is the one that is meant.
     assert_eq!(listed("--on emr2s --cpu zen4"), listed("--cpu zen4"));
     place.run("counters list --on nope").refuses(2, &["nope"]);
+}
+
+#[test]
+fn time_has_its_unit_and_a_dash_is_standard_output() {
+    let place = Place::new();
+    let record = "counters record --counters task-clock";
+    let table = place.run(format!("{record} -- true")).expect(0).out();
+    assert!(table.contains(" ns"), "{table}");
+    let document = place.run(format!("{record} -o - -- true")).expect(0).json();
+    assert!(document["total"]["values"]["task-clock"].is_u64());
+}
+
+/// A counter of a unit outside the cores that is named was left out of the command without a word.
+#[test]
+fn what_is_named_is_in_the_command_wherever_it_is_counted() {
+    let place = Place::new();
+    let listed = |counters: &str| {
+        let listed = place.run(format!(
+            "counters list --cpu spr --counters {counters} --format json"
+        ));
+        listed.expect(0).json()["commands"].clone()
+    };
+    let both = listed("cycles,unc_cha_clockticks");
+    assert!(
+        both[0]
+            .as_str()
+            .unwrap()
+            .contains("CPU_CLK_UNHALTED.THREAD")
+    );
+    assert!(both[1].as_str().unwrap().contains("UNC_CHA_CLOCKTICKS"));
+    let outside = listed("unc_cha_clockticks");
+    assert_eq!(outside.as_array().unwrap().len(), 1);
+    assert!(outside[0].as_str().unwrap().contains("UNC_CHA_CLOCKTICKS"));
 }
 
 /// The terminal sends Ctrl-C to the command as well, which may have its own way to end.

@@ -64,6 +64,24 @@ fn a_space_has_a_front_in_words_rows_and_pictures() {
     }
 }
 
+/// Of two axes with half of the effects each, and of one alone, none matters most.
+#[test]
+fn an_axis_matters_most_only_beside_one_that_matters_less() {
+    let place = Place::new();
+    let out = |space: &str| place.run(words(&place, space)).expect(0).out();
+    let axes =
+        "kind = \"design\"\nbase = \"emr2s+cxl-a\"\n\n[[axis]]\nkey = \"cards\"\nvalues = [1, 2]\n";
+    let pins = "\n[[objective]]\nname = \"pins\"\n";
+    let second = "\n[[axis]]\nkey = \"price.dram\"\nvalues = [1, 5]\n";
+    let alone = out(&format!("{axes}{pins}"));
+    assert!(!alone.contains("matters most"), "{alone}");
+    let unlike = out(&format!("{axes}{second}{pins}"));
+    assert!(
+        unlike.contains("`cards` matters most, with 100 %"),
+        "{unlike}"
+    );
+}
+
 #[test]
 fn a_space_without_a_design_that_can_be_measured_fails() {
     let place = Place::new();

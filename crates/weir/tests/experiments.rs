@@ -214,3 +214,19 @@ proptest! {
         prop_assert!((share - asked).abs() < 0.01, "{mix} on {tier}: {share:.4} for {asked:.4}");
     }
 }
+
+/// Chases of two kinds had one stroke, since other rows of the run came before them.
+#[test]
+fn lines_of_one_colour_have_strokes_of_their_own() {
+    let place = Place::new();
+    let bench = "bench latency --quick --on emr2s,core.count=4 --tier dram --size 64K,4M";
+    place.run(bench).expect(0);
+    let page = place.run("report last -o -").expect(0).out();
+    let picture = &page[page.find("Latency by working set").unwrap()..];
+    let picture = &picture[..picture.find("</svg>").unwrap()];
+    let strokes = ["\"line c0\"", "\"line c0 dashed\""];
+    assert!(
+        strokes.iter().all(|stroke| picture.contains(stroke)),
+        "{picture}"
+    );
+}

@@ -202,7 +202,7 @@ fn a_command_on_tiers_has_its_memory_there_or_is_refused() {
     // One node, and so nothing to compare with: what is missing is named.
     place
         .run("explain --tier dram --tier cxl7 -- true")
-        .refuses(3, &["cxl7", "missing"]);
+        .refuses(3, &["no tier `cxl7` here; there ", "missing"]);
     place
         .run("explain --tier dram,dram -- true")
         .refuses(2, &["not slower than itself"]);
@@ -243,6 +243,8 @@ fn a_command_is_compared_with_itself_beside_an_application() {
     let document: serde_json::Value = serde_json::from_str(&text).unwrap();
     let beside = |index: usize| document["runs"][index]["beside"].as_str();
     assert_eq!([beside(0), beside(1)], [None, Some("dram:column.toml")]);
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("the figures have no interval"), "{shown}");
     // A description without a real program.
     place
         .run("explain --beside dram:chase -- true")

@@ -174,6 +174,10 @@ fn bad_input_is_refused_with_its_place_and_what_to_do() {
             "says nothing of its machine; add --base",
         ),
         (
+            "platforms fit w0.txt --tier dram --base emr2 -o mine.toml",
+            "--base: no platform or device is called `emr2`; did you mean `emr2s`?",
+        ),
+        (
             &format!("platforms fit bad.txt {base} --tier dram -o mine.toml"),
             "bad.txt:8:1",
         ),

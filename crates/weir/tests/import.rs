@@ -60,6 +60,39 @@ fn mlc_becomes_a_run_that_is_shown_compared_reported_and_a_baseline() {
     assert!(checks.iter().all(|check| check["what"] != "capacity"));
 }
 
+/// A median, a number of threads, cores and a size are shown where a file has them.
+#[test]
+fn what_a_file_does_not_say_is_not_shown_as_a_figure() {
+    let place = Place::new();
+    place.file("bwlat_100.txt", "200000\t500\n2000\t220\n");
+    let out = place.run("runs import bwlat_100.txt --clock 1GHz");
+    let out = out.expect(0).out();
+    assert!(
+        out.contains("Latency on dram with an unknown number of threads of load, reads"),
+        "{out}"
+    );
+    assert!(!out.contains("p50") && !out.contains("pause"), "{out}");
+    let page = place.run("report last -o -").expect(0).out();
+    for wrong in ["0 cores", ", 0 B", "0 ld threads"] {
+        assert!(!page.contains(wrong), "{wrong}");
+    }
+    // And a time has its unit.
+    let perf = " Performance counter stats for 'job':\n\n     1.50 msec task-clock:u\n     140      page-faults\n";
+    place.file("perf.txt", perf);
+    let read = place.run("runs import perf.txt --format json").expect(0);
+    let read = read.json()["readings"].clone();
+    let clock = read
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|r| r["known_as"] == "task-clock");
+    let clock = clock.unwrap();
+    assert_eq!(
+        (&clock["value"], &clock["unit"]),
+        (&1.5e6.into(), &"ns".into())
+    );
+}
+
 #[test]
 fn what_is_exported_for_a_tool_is_imported_again_as_it_was() {
     let place = Place::new();

@@ -26,6 +26,12 @@ fn the_answer_comes_first_and_the_exit_code_says_it() {
     // What was kept is shown as it was printed.
     let shown = place.run("runs show last").expect(0).out();
     assert!(shown.ends_with(&bad.out()), "{shown}");
+    let few = place.run("persist check bad.trace --states 1");
+    let few = few.expect(0).out();
+    assert!(
+        few.contains("! not all states: of 1 crash point some"),
+        "{few}"
+    );
     // Caches that are kept need no flush.
     for platform in ["eadr", "flush-on-fail"] {
         let asked = format!("persist check bad.trace --platform {platform}");
@@ -84,7 +90,11 @@ fn a_command_checks_each_image_once_and_what_it_did_not_see_is_said() {
     let few = [&command("plain.trace")[..], &["--images", "2"]].concat();
     let few = place.run(&few[..]).expect(0).out();
     assert!(few.contains("! not all images: 1"), "{few}");
-    assert!(few.starts_with("nothing illegal was found: "), "{few}");
+    let words = "nothing illegal was found: not every state was looked at; ";
+    assert!(few.starts_with(words), "{few}");
+    place
+        .run("persist check plain.trace --check true --on emr2s")
+        .refuses(2, &["--on emr2s would change nothing"]);
     let none = ["persist", "check", "plain.trace", "--check", "false"];
     let none = place.run(&none[..]).expect(4).out();
     assert!(

@@ -114,7 +114,7 @@ fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_reported_with_their_
         .refuses(2, &["2 to 64 sockets"]);
     place
         .run("plan latency --port -5ns")
-        .refuses(2, &["`-5ns`: a value must not be negative"]);
+        .refuses(2, &["`--port -5ns`: a value must not be negative"]);
     place
         .run("plan failures --share 150%")
         .refuses(2, &["--share is 150 %", "0 % to 100 %"]);

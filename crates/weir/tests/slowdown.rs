@@ -106,6 +106,18 @@ fn a_workload_runs_on_as_many_cores_as_asked_for() {
     }
 }
 
+/// Advice was that a faster tier has more latency, and to leave the pages where they are.
+#[test]
+fn a_tier_that_is_faster_is_not_asked_about_as_the_slower_one() {
+    let place = Place::new();
+    place
+        .run("tune interleave chase --on emr2s+cxl-a --from cxl0 --tier dram")
+        .refuses(2, &["dram is to be the slower tier", "exchange the two"]);
+    place
+        .run("calibrate --on coaxial-ddr")
+        .refuses(2, &["no tier `cxl0` here; there is only dram"]);
+}
+
 #[test]
 fn a_prediction_of_nothing_is_refused() {
     let place = Place::new();
@@ -113,6 +125,10 @@ fn a_prediction_of_nothing_is_refused() {
     place
         .run("predict")
         .refuses(2, &["name a workload", "--population"]);
+    // This host runs no description, whichever tiers it has.
+    place
+        .run("predict chase")
+        .refuses(3, &["descriptions run on a model; name one with --on"]);
     let none = ["predict", "--model", "pair.json", "--population", "0"];
     calibrated().run(with(none, HERE)).refuses(2, &["'0'"]);
 }

@@ -205,6 +205,26 @@ fn wrong_requests_are_refused_with_what_is_right() {
             "dram is not slower than itself",
         ),
         (
+            "tier simulate --on emr2s,core.count=4+cxl-a --fast cxl0 --slow dram",
+            2,
+            "dram is to be the slower tier, and a lone load of it takes 4",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4,dram.capacity=1GiB+cxl-a --workload chase",
+            2,
+            "or name a model with more memory: `--on emr2s,dram.capacity=",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --policy alto:alto",
+            2,
+            "alto:alto is alto on itself",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --policy alto:tmo:alto:tpp",
+            2,
+            "alto on itself",
+        ),
+        (
             "tier simulate --on emr2s,core.count=4+cxl-a --size 4KiB",
             2,
             "between 16MiB and 16TiB",

@@ -11,7 +11,7 @@ use weir_model::latency::LatencySummary;
 use weir_model::number::{figure, slower};
 use weir_model::units::Nanos;
 
-use super::{DRAM, L1, L2, L3, OTHER, REST, STORE, doubt, note, rest};
+use super::{DRAM, HOST, L1, L2, L3, ONE_RUN, OTHER, REST, STORE, doubt, note, rest};
 use crate::InsightError;
 use crate::documents::{
     Explained, ExplainedDifference, ExplainedPhase, ExplainedRun, KernelCounts, Yardstick,
@@ -299,7 +299,7 @@ impl Outcome for Explained {
                                  adds to each, against the cycles on local memory. A part left of zero is a cause that \
                                  loses less there.";
 
-    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+    fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let names = self.names();
         let mut all = Vec::new();
         if let (Some(difference), Some(run)) = (&self.difference, self.runs.last()) {
@@ -382,6 +382,9 @@ impl Outcome for Explained {
                 );
                 note(name, text)
             }));
+        }
+        if self.difference.is_some() && about.machine.name == HOST {
+            all.push(note("one run each", ONE_RUN));
         }
         all
     }

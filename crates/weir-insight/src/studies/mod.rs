@@ -29,6 +29,11 @@ const OTHER: Part = cause("other", "other", 6);
 /// What no cause is known for, for want of counters.
 const REST: Part = cause("rest", "not known", 7);
 
+/// The machine whose runs vary, by its name; a model repeats itself.
+const HOST: &str = "host";
+/// What figures of this host leave open.
+const ONE_RUN: &str = "the figures have no interval, since the work ran once on each side; repeat the command to see how much they vary";
+
 /// The part of a slowdown that its known causes leave; `None` where it is rounding.
 fn rest(whole: f64, parts: &[Option<f64>]) -> Option<f64> {
     let rest = whole - parts.iter().flatten().sum::<f64>();

@@ -15,7 +15,7 @@ use weir_model::tenant::Placement;
 use weir_model::topology::TierName;
 use weir_model::workload::{Population, Workload};
 
-use super::{CACHES, DRAM, OTHER, REST, STORE, doubt, note, rest};
+use super::{CACHES, DRAM, HOST, ONE_RUN, OTHER, REST, STORE, doubt, note, rest};
 use crate::documents::{Accuracy, PopulationAccuracy, Predicted, Predictions};
 use crate::forecast::{accuracy, compare, forecast};
 use crate::two_tiers::{OnBoth, Tiers, on_both, options};
@@ -384,7 +384,7 @@ impl Outcome for Predictions {
                                  colour, and is not counted among the accurate. Predictors of one quantity are shown \
                                  to compare; they are not to be used.";
 
-    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+    fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let mut all = match (self.predictions.as_slice(), self.judged()) {
             ([only], _) => only.answer(&self.to),
             (_, Some(accuracy)) => of_accuracy(accuracy),
@@ -407,6 +407,9 @@ impl Outcome for Predictions {
                 "not to be used",
                 format!("{names}: each is shown to compare"),
             ));
+        }
+        if about.machine.name == HOST && self.predictions.iter().any(|p| p.measured.is_some()) {
+            all.push(note("one run each", ONE_RUN));
         }
         all
     }

@@ -261,6 +261,10 @@ impl Tuning<'_, '_> {
         let local = self.one(1, 0)?;
         let counted = Run::of(&local.counters)?;
         let unloaded = self.unloaded()?;
+        LabError::unless_slower(
+            [&self.tiers.from, &self.tiers.to],
+            unloaded.map(Cycles::get),
+        )?;
         let bound = classify(&counted, Some(unloaded[0]));
         let mut advice = Vec::new();
         if bound.bound == Some(Bound::Latency) {

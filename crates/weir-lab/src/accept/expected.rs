@@ -13,8 +13,9 @@ use weir_model::units::{Bytes, GbPerSec, Nanos};
 const FILE: &str = "an acceptance file";
 /// The most tiers of one.
 const MOST_TIERS: usize = 64;
-/// Shares by which a figure may differ.
-const WITHIN: RangeInclusive<f64> = 0.001..=10.0;
+/// Shares by which a figure may differ. More than a whole is a percentage that was meant: 10 would let a machine pass
+/// which is eleven times as slow.
+const WITHIN: RangeInclusive<f64> = 0.001..=1.0;
 /// How far from the firmware's word a figure may be, where no file says so. Kernels sort tiers by it, and firmware
 /// rounds to steps of a few percent.
 const FIRMWARE_WITHIN: f64 = 0.25;

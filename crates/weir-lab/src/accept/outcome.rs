@@ -2,11 +2,12 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::frame::Frame;
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
 use super::expected::{Expected, PlatformLike, What};
-use crate::study::{About, Outcome};
+use crate::study::{About, Outcome, lists};
 use crate::view::{Medium, View, col};
 use crate::{Severity, Verdict};
 
@@ -84,10 +85,10 @@ pub struct Check {
 pub struct Acceptance {
     /// What it should be, by the file.
     pub summary: String,
-    /// Everything that was expected.
-    pub checks: Vec<Check>,
     /// Everything that was measured.
     pub figures: Vec<Figure>,
+    /// Everything that was expected.
+    pub checks: Vec<Check>,
 }
 
 impl Acceptance {
@@ -259,6 +260,17 @@ impl Outcome for Acceptance {
             Verdict::new(Severity::Doubt, about, text)
         }));
         verdicts
+    }
+
+    /// Checks are the main list, and figures where there are none.
+    fn frames(&self) -> Vec<Frame> {
+        let mut all = lists(self);
+        let main = match self.checks.is_empty() {
+            true => "figures",
+            false => "checks",
+        };
+        all.sort_by_key(|list| list.name != main);
+        all
     }
 
     fn views(&self, _: About<'_>) -> Vec<View> {

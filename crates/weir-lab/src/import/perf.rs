@@ -45,7 +45,11 @@ fn readings(file: &str, document: &CountersDocument) -> Vec<Reading> {
         channel: None,
         at_s: None,
         value: None,
-        unit: String::new(),
+        // Readers take it in milliseconds or nanoseconds, and give it in the latter.
+        unit: match name.split(':').next() {
+            Some("task-clock") => "ns".into(),
+            _ => String::new(),
+        },
         known_as: None,
         running_pct: None,
         why: None,

@@ -15,6 +15,7 @@ use super::point_study::{About, PointStudy};
 use crate::curve::Curve;
 use crate::plan::{Load, check_threads, check_working_set, choose_tiers, doubling};
 use crate::room::working_set;
+use crate::verdict::trust::from_caches;
 use crate::verdict::{ALIKE, are_apart, best, with_interval};
 use crate::view::{Axis, Limit, Medium, Only, View};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
@@ -99,10 +100,11 @@ impl PointStudy for Bandwidth {
     }
 
     fn answer(points: &[Point], topology: &Topology) -> Vec<Verdict> {
+        let cached = |point: &Point| from_caches(point, topology);
         let mut all = Vec::new();
         for tier in topology.tiers.iter().map(|t| &t.name) {
             for prefetch in [true, false] {
-                let curve = |op| thread_curve(points, tier, op, prefetch);
+                let curve = |op| thread_curve(points, tier, op, prefetch, &cached);
                 all.extend(Op::ALL.into_iter().filter_map(curve));
                 all.extend(stores(points, tier, prefetch));
             }
@@ -182,7 +184,13 @@ fn thread_series(cores: u32, quick: bool) -> Vec<u32> {
 const DECLINE: f64 = 0.10;
 
 /// Peak, knee, and what happens past them.
-fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Option<Verdict> {
+fn thread_curve(
+    points: &[Point],
+    tier: &TierName,
+    op: Op,
+    prefetch: bool,
+    cached: &dyn Fn(&Point) -> bool,
+) -> Option<Verdict> {
     let curve = Curve::of(points, tier, op, prefetch);
     let (&[first, .., last], Some((at, peak)), Some(knee)) =
         (curve.points(), curve.peak(), curve.knee())
@@ -198,6 +206,10 @@ fn thread_curve(points: &[Point], tier: &TierName, op: Op, prefetch: bool) -> Op
     let tried = format!("{} to {} tried", first.0, last.0);
     let mut text = format!("peak {peak:.1} GB/s, reached with {knee} thread{plural} ({tried})");
     match curve.low_beyond_peak() {
+        // What the caches give says nothing of the tier's threads.
+        _ if of_curve(points, tier, op, prefetch).any(cached) => {
+            text += ", from caches in part";
+        }
         Some((threads, low)) if low < peak * (1.0 - DECLINE) && differ(at, threads) => {
             let left = curve.last_at_peak().unwrap_or(knee);
             let loss = (1.0 - low / peak) * 100.0;

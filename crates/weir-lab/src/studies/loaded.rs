@@ -189,18 +189,23 @@ impl PointStudy for Loaded {
     }
 
     fn views(points: &[Point], about: About<'_>) -> Vec<View> {
+        // A file of another tool has a mean alone, and perhaps no pauses.
+        let is_measured = (points.iter().filter_map(|p| p.ns)).any(|ns| ns.samples > 1);
+        let pauses =
+            (points.iter().filter_map(|p| p.beside.as_ref())).any(|b| b.pause_ns.get() > 0.0);
+        let mut columns = Vec::new();
+        if is_measured || pauses {
+            columns.push(col("beside_pause_ns").head("pause").empty("idle"));
+        }
+        columns.extend([col("beside_traffic_gbps").head("traffic"), col("mean_ns")]);
+        if is_measured {
+            columns.extend([col("p50_ns"), col("p99_ns"), col("p999_ns")]);
+        }
         vec![
             View::table(
                 "points",
                 "Latency on {tier} with {beside_threads} of load, {case}",
-                vec![
-                    col("beside_pause_ns").head("pause").empty("idle"),
-                    col("beside_traffic_gbps").head("traffic"),
-                    col("mean_ns"),
-                    col("p50_ns"),
-                    col("p99_ns"),
-                    col("p999_ns"),
-                ],
+                columns,
             )
             .each(&["tier", "beside_threads", "case"]),
             View::lines(

@@ -78,6 +78,7 @@ pub fn verdicts(points: &[Point], topology: &Topology) -> Vec<Verdict> {
     }
     all.extend(medium::use_of_media(points, topology));
     all.extend(trust::beats_physics(points));
+    all.extend(trust::cached(points, topology));
     all.extend(trust::without_figure(points));
     all.extend(trust::noisy(points));
     for kind in [Steadiness::Bimodal, Steadiness::Drifting, Steadiness::Noisy] {

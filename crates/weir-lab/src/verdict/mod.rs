@@ -103,13 +103,19 @@ pub fn name(point: &Point) -> String {
     if let [one, other] = point.cores.as_slice() {
         return format!("{text} of cores {one} and {other}");
     }
-    text += &format!(", {threads} thread{}", plural(*threads));
+    if *threads > 0 {
+        text += &format!(", {threads} thread{}", plural(*threads));
+    }
     if let Some(set) = point.wss_bytes {
         text += &format!(" x {set}");
     }
     if let Some(beside) = &point.beside {
         let (n, op, pause) = (beside.threads, beside.op, beside.pause_ns.get());
-        text += &format!(", with {n} {op} thread{}", plural(n));
+        text += &match n {
+            // A file of another tool does not say how many.
+            0 => format!(", with {op} threads"),
+            n => format!(", with {n} {op} thread{}", plural(n)),
+        };
         if pause > 0.0 {
             text += &match beside.arrivals {
                 Arrivals::Closed => format!(" that pause {pause:.0} ns"),

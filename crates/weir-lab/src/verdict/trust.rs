@@ -2,9 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use weir_model::access::Op;
 use weir_model::document::{Point, Steadiness};
+use weir_model::topology::Topology;
+use weir_model::units::Bytes;
 
 use super::{Severity, Verdict, figure, name};
+use crate::plan::caches_in_reach;
+use crate::room::TIMES_CACHES;
 
 /// A figure is noisy if its interval's half-width exceeds this share of it.
 const NOISY: f64 = 0.05;
@@ -45,6 +50,35 @@ pub(crate) fn beats_physics(points: &[Point]) -> Vec<Verdict> {
     by_limit.into_iter().filter_map(verdict).collect()
 }
 
+/// Whether caches that the threads can use may serve a good part of a bandwidth, of which a study chose more memory itself.
+/// Loads and stores that pass them by are of the memory.
+pub(crate) fn from_caches(point: &Point, topology: &Topology) -> bool {
+    let caches = caches_in_reach(topology, point.threads).get();
+    let touched = |set: Bytes| set.get().saturating_mul(u64::from(point.threads));
+    ["bandwidth", "random", "stream"].contains(&point.experiment.as_str())
+        && point.gbps.is_some()
+        && !(point.op.is_posted() || point.op == Op::UcLd)
+        && (point.wss_bytes).is_some_and(|set| touched(set) < caches.saturating_mul(TIMES_CACHES))
+}
+
+/// How many figures are of so little memory.
+pub(crate) fn cached(points: &[Point], topology: &Topology) -> Option<Verdict> {
+    let cached: Vec<&Point> = (points.iter())
+        .filter(|point| from_caches(point, topology))
+        .collect();
+    Some(Verdict::new(
+        Severity::Doubt,
+        "caches",
+        format!(
+            "{} of {} points, the first {}: less memory than twice what the caches hold, so that they serve a part of it or \
+             all; take a larger --size, or leave it out",
+            cached.len(),
+            points.len(),
+            name(cached.first()?)
+        ),
+    ))
+}
+
 pub(crate) fn without_figure(points: &[Point]) -> Vec<Verdict> {
     let mut by_reason: BTreeMap<&str, Vec<&Point>> = BTreeMap::new();
     for point in points {
@@ -82,9 +116,10 @@ pub(crate) fn noisy(points: &[Point]) -> Option<Verdict> {
         Severity::Doubt,
         "noise",
         format!(
-            "{} of {} points are known to no better than ±{:.0} %; the worst, {}, to ±{:.0} %",
+            "{} of {} points {} known to no better than ±{:.0} %; the worst, {}, to ±{:.0} %",
             noisy.len(),
             points.len(),
+            if noisy.len() == 1 { "is" } else { "are" },
             NOISY * 100.0,
             name(point),
             worst * 100.0

@@ -68,9 +68,17 @@ pub const NAMES: &[(&str, &str)] = &[
 /// and `tmo` the name of the policy on which they are: `alto:tiering`.
 ///
 /// # Errors
-/// There is none of this name, or its weights are not two numbers from 1 to 255.
+/// There is none of this name, its weights are not two numbers from 1 to 255, or a policy is on itself.
 pub fn by_name(name: &str) -> Result<Box<dyn Policy>, PagesError> {
     let tpp = Tpp::default();
+    if let Some(twice) = (["alto", "tmo"].into_iter())
+        .find(|of| name.split(':').filter(|part| part == of).count() > 1)
+    {
+        return Err(PagesError::Machine {
+            what: "policy",
+            why: format!("{name} is {twice} on itself; name another policy behind `{twice}:`"),
+        });
+    }
     if let Some(weights) = name.strip_prefix("interleave:") {
         let mut parts = weights
             .split(':')

@@ -17,15 +17,19 @@ pub(super) fn thresholds(lab: &Lab<'_>) -> Thresholds {
 /// Measures a fast and a slow tier, as [`curves`] does.
 ///
 /// # Errors
-/// As there, or they are one tier.
+/// As there, or they are one tier, or the slow one is faster.
 pub(super) fn curves_of_two(
     lab: &Lab<'_>,
     tiers: &[TierName; 2],
 ) -> Result<[TierCurve; 2], LabError> {
-    match tiers[0] == tiers[1] {
-        true => Err(LabError::same_tier(&tiers[0])),
-        false => curves(lab, tiers),
+    let [fast, slow] = tiers;
+    if fast == slow {
+        return Err(LabError::same_tier(fast));
     }
+    let curves = curves(lab, tiers)?;
+    let idle = |curve: &TierCurve| curve.latency(GbPerSec(0.0), 1.0).get();
+    LabError::unless_slower([fast, slow], curves.each_ref().map(idle))?;
+    Ok(curves)
 }
 
 /// Measures the fast and the slow tier at two mixes: one write for each read, and reads alone.

@@ -116,6 +116,10 @@ fn named(column: &str, value: &Value) -> String {
         (_, Value::Null) => "no".into(),
         ("prefetch", Value::Bool(true)) => String::new(),
         ("prefetch", _) => ", prefetchers off".into(),
+        // A file of another tool that does not say how many.
+        ("beside_threads", Value::Number(count)) if count.as_u64() == Some(0) => {
+            "an unknown number of threads".into()
+        }
         (column, Value::Number(count)) if column.ends_with("threads") => {
             let plural = if count.as_u64() == Some(1) { "" } else { "s" };
             format!("{count} thread{plural}")

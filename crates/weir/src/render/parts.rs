@@ -26,7 +26,7 @@ impl Scene<'_> {
             name: self.name(&[shape.cloud], rows, &key),
             look: own
                 .first()
-                .map_or(Look::solid(0), |row| self.look(&[shape.cloud], row)),
+                .map_or(Look::solid(0), |row| self.look(&[shape.cloud], row, rows)),
             dots: own.iter().filter_map(|row| dot(row)).collect(),
         });
         let clouds: Vec<Cloud> = clouds.filter(|cloud| !cloud.dots.is_empty()).collect();
@@ -100,7 +100,7 @@ impl Scene<'_> {
         for (key, own) in groups(&[shape.kind], self.frame, &drawn) {
             let Some(first) = own.first() else { continue };
             let kind = key.first().map(words).unwrap_or_default();
-            let look = self.look(&[shape.kind], first);
+            let look = self.look(&[shape.kind], first, &drawn);
             let stroke = if look.colour == 0 {
                 Stroke::Solid
             } else {

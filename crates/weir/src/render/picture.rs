@@ -72,19 +72,20 @@ impl Scene<'_> {
         values(self.frame, &all, column)
     }
 
-    pub(super) fn look(&self, columns: &[&str], row: &[Value]) -> Look {
+    /// How a row looks among those of its picture.
+    pub(super) fn look(&self, columns: &[&str], row: &[Value], rows: &[&[Value]]) -> Look {
         let Some(first) = columns.first() else {
             return Look::solid(0);
         };
         let value = self.frame.cell(row, first);
         let domain = self.domain(first);
-        // The second column is distinguished by the stroke.
+        // The second column is distinguished by the stroke, of which there are few: other pictures have values of their own.
         let stroke = columns
             .get(1)
             .map(|column| match self.frame.cell(row, column) {
                 Value::Bool(on) => usize::from(!on),
                 value => {
-                    let domain = self.domain(column);
+                    let domain = values(self.frame, rows, column);
                     domain.iter().position(|known| known == value).unwrap_or(0)
                 }
             });
@@ -184,7 +185,7 @@ impl Scene<'_> {
                 Some(first) => !self.frame.cell(row, first).is_null(),
                 None => true,
             });
-            let look = look.map_or(Look::solid(0), |row| self.look(&lines.series, row));
+            let look = look.map_or(Look::solid(0), |row| self.look(&lines.series, row, rows));
             let samples: Vec<Sample> = (own.iter())
                 .filter_map(|row| {
                     let x_value = self.number(row, lines.x).unwrap_or(0.0);
@@ -491,7 +492,7 @@ impl Scene<'_> {
                     let group = if name.is_empty() { "" } else { ", " };
                     let heading = format!("{bar}{group}{name}{threads}");
                     Some(Bar {
-                        look: self.look(&[bars.bar], best),
+                        look: self.look(&[bars.bar], best, shown),
                         value: length,
                         figure: figure(length),
                         limit: self

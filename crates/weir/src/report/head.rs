@@ -21,11 +21,15 @@ pub fn machine(section: &Section) -> Markup {
     html! {
         section class="machine" {
             h2 { (header.machine.name) " " span class={ "kind " (kind) } { (kind) } }
-            p { (topology.processor) ", " (topology.cores.len()) " cores to measure from"
-                @if let Some(clock) = topology.clock { ", " (figure(clock.get())) " GHz" } }
+            // A file of another tool says nothing of processor, cores and sizes.
+            @if !topology.cores.is_empty() {
+                p { (topology.processor) ", " (topology.cores.len()) " cores to measure from"
+                    @if let Some(clock) = topology.clock { ", " (figure(clock.get())) " GHz" } }
+            }
             ul {
                 @for tier in &topology.tiers {
-                    li { b { (tier.name) } " " (tier.kind.name()) ", " (tier.capacity) ", " (tier.description) }
+                    li { b { (tier.name) } " " (tier.kind.name())
+                        @if tier.capacity.get() > 0 { ", " (tier.capacity) } ", " (tier.description) }
                 }
             }
             p class="small" {

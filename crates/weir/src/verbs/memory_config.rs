@@ -46,7 +46,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let name =
         name_of_file(&output).map_err(|why| Failure::request(format!("-o {output}: {why}")))?;
     files::check(&args.output)?;
-    let (library, base) = machine::compose_with(&args.base)?;
+    let (library, base) = machine::compose_named(&args.base, "--base")?;
     let file = args.config.display().to_string();
     let text = files::text(&args.config, "configuration", MOST)?;
     let wrong = |error: weir_lab::import::ImportError| Failure::Request(error.into());

@@ -67,6 +67,7 @@ Platforms:
   flush-on-fail-incomplete  the same, but power ends before the flush does
   shared-pool               a host that shares volatile memory crashes
   page-cache                power fails, and the pool is a file on a disk
+  device-buffer             power fails, and the device's write buffer is lost
 
 Exit codes: 0 all states are legal, 4 one is not, 2 the trace is wrong.
 

@@ -103,7 +103,9 @@ fn show(platform: &str, format: Format) -> Result<()> {
     // A device alone is not a machine, but has numbers to show.
     let parameters = match machine::definition(platform)? {
         Some(device @ (Definition::Device(_) | Definition::Storage(_))) => device.parameters(),
-        _ => machine::compose(platform)?.describe(),
+        _ => machine::compose_named(platform, "platforms show")?
+            .1
+            .describe(),
     };
     print_text(&match format {
         Format::Json => to_json(&PlatformDocument {

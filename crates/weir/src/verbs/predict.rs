@@ -13,9 +13,10 @@ use weir_lab::{Outcome as _, Study as _};
 use weir_linux::memory::ProgramPolicy;
 use weir_model::document::{Document, Header};
 use weir_model::insight::{PrefetchForm, SlowdownModel};
+use weir_model::machine::MachineKind;
 use weir_model::workload::Population;
 
-use super::workload::named::find_for;
+use super::workload::named::{find_for, with_room};
 use crate::context::Context;
 use crate::counting::counters;
 use crate::counting::{self, Count};
@@ -97,7 +98,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     drop(Store::open(&context.store_path()?)?);
     let chosen = machine::choose(&context.global.on)?;
     let study = on_model(args, context, &chosen)?;
-    let done = Job::once(context, &chosen, VERB).run(&study)?;
+    let done = Job::once(context, &chosen, VERB)
+        .run(&study)
+        .map_err(|failure| {
+            with_room(failure, args.study.workload.as_deref().unwrap_or_default())
+        })?;
     export(args, &study)?;
     show(context, &done.document, done.kept_in())?;
     done.verdict()
@@ -120,6 +125,11 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
 
 /// The study with its workload and the model that is calibrated for its tiers.
 fn on_model(args: &Args, context: &Context, chosen: &Chosen) -> Result<Predict> {
+    if chosen.identity.kind == MachineKind::Host {
+        return Err(Failure::Missing(anyhow::anyhow!(
+            "descriptions run on a model; name one with --on, or a command of this host after `--`"
+        )));
+    }
     let mut study = args.study.clone();
     let model = model_for(args, context, chosen)?;
     study.calibrated = Some(Box::new(model));

@@ -29,7 +29,7 @@ use weir_linux::application::table;
 use weir_model::workload::{Application, GROUPS, Hosted};
 
 use self::listing::{list, show, show_hosted};
-use self::named::{at_region, find, find_for, read, real_program};
+use self::named::{find, find_for, read, real_program, with_room};
 use self::options::Real;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
@@ -174,7 +174,7 @@ fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
     let on = of_model.map_or_else(|| on.clone(), |pages| pages.on(on));
     let chosen = machine::choose(&on)?;
     studies::complete(context, &chosen, &described(args)?)
-        .map_err(|failure| at_region(failure, &args.workload))
+        .map_err(|failure| with_room(failure, &args.workload))
 }
 
 /// Runs what a stopped run still lacks.

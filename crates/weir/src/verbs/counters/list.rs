@@ -53,13 +53,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
     };
     let counters = chosen(&args.counters)?;
-    let document = document(table, &counters, args.uncore);
+    // What is named is counted, wherever it is.
+    let uncore = args.uncore || !args.counters.is_empty();
+    let document = document(table, &counters, uncore);
     print_as(
         context.global.format,
         &match context.global.format {
             Format::Json => to_json(&document)?,
             Format::Csv => to_csv(document.counters.iter().map(CounterRow::from))?,
-            Format::Table => describe(&document, args.uncore),
+            Format::Table => describe(&document, uncore),
         },
     )
 }
@@ -133,8 +135,12 @@ fn document(table: &EventTable, counters: &[Counter], uncore: bool) -> CountersL
         let needed = groups(table, &wanted, Budget::of(table, true));
         groups_here.extend(needed.into_iter().filter(|group| !group[0].is_core()));
     }
-    let mut commands = vec![command(table, &groups_here, "", &file)];
-    if uncore && !outside.is_empty() {
+    let outside_too = uncore && !outside.is_empty();
+    let mut commands = Vec::new();
+    if !(groups_here.is_empty() && outside_too) {
+        commands.push(command(table, &groups_here, "", &file));
+    }
+    if outside_too {
         let file = format!("{}-uncore.csv", table.name);
         commands.push(command(table, &outside, "-a --no-merge ", &file));
     }

@@ -67,7 +67,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         (_, format) => format,
     };
     let text = show::text(&document, format, false)?;
-    match &args.out {
+    match args.out.as_deref().filter(|file| file.as_os_str() != "-") {
         None => output::print_as(format, &text),
         Some(file) => files::write(file, text),
     }?;

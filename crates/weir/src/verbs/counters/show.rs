@@ -140,7 +140,7 @@ fn tables(document: &CountersDocument, missing: bool) -> String {
             true => String::new(),
             false => format!("{share} of the time"),
         };
-        table.row([counter.name().to_owned(), grouped(value), share]);
+        table.row([counter.name().to_owned(), amount(counter, value), share]);
     }
     if !table.is_empty() {
         let _ = write!(text, "\n{table}");
@@ -214,11 +214,21 @@ fn series(document: &CountersDocument) -> Table {
         let mut cells = vec![format!("{:.3}", interval.end.get() / 1e9)];
         cells.extend(shown.iter().map(|&counter| {
             let value = interval.counters.get(counter);
-            value.map_or_else(|_| "-".to_owned(), grouped)
+            value.map_or_else(|_| "-".to_owned(), |value| amount(counter, value))
         }));
         table.row(cells);
     }
     table
+}
+
+/// A count, with its unit where it has one.
+fn amount(counter: Counter, value: u64) -> String {
+    let unit = if counter == Counter::TaskClock {
+        " ns"
+    } else {
+        ""
+    };
+    grouped(value) + unit
 }
 
 /// Digits in groups of three.

@@ -15,7 +15,7 @@ use weir_model::document::Document;
 use weir_model::insight::PrefetchForm;
 use weir_model::units::Nanos;
 
-use super::workload::named::{at_region, find_for, real_program};
+use super::workload::named::{find_for, real_program, with_room};
 use crate::context::Context;
 use crate::counting;
 use crate::counting::counters;
@@ -65,7 +65,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         let study = described(args, &chosen)?;
         let done = Job::once(context, &chosen, Explain::VERB)
             .run(&study)
-            .map_err(|failure| at_region(failure, name))?;
+            .map_err(|failure| with_room(failure, name))?;
         show_in(args.out.as_deref(), context, &done.document, done.kept_in())?;
         return done.verdict();
     }

@@ -78,7 +78,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     let base = args
         .base
         .as_deref()
-        .map(machine::compose_with)
+        .map(|base| machine::compose_named(base, "--base"))
         .transpose()?;
     let said = Said {
         tiers: args.tiers.iter().map(|text| tier(text)).collect(),

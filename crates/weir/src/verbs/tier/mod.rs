@@ -38,7 +38,7 @@ use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
-use crate::verbs::workload::named::find_for;
+use crate::verbs::workload::named::{find_for, with_room};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -76,7 +76,8 @@ enum What {
 /// That of the verb; a simulation of a host, which is no model.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
-        What::Simulate(study) => complete(context, &model(context)?, &with_description(study)?),
+        What::Simulate(study) => complete(context, &model(context)?, &with_description(study)?)
+            .map_err(|failure| with_room(failure, &study.workload)),
         What::Population(study) => complete(context, &model(context)?, study),
         What::Advise(study) => {
             let chosen = model(context)?;

@@ -9,7 +9,7 @@ use weir_lab::Study as _;
 use weir_model::insight::SlowdownModel;
 use weir_model::machine::{Identity, MachineKind};
 
-use super::workload::named::{at_region, find_for};
+use super::workload::named::{find_for, with_room};
 use crate::context::Context;
 use crate::counting;
 use crate::driver::{self, Job};
@@ -57,7 +57,7 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
     let named = study.workload.clone().unwrap_or_default();
     let done = Job::once(context, &chosen, VERB)
         .run(&study)
-        .map_err(|failure| at_region(failure, &named))?;
+        .map_err(|failure| with_room(failure, &named))?;
     show(context, &done.document, done.kept_in())?;
     done.verdict()
 }

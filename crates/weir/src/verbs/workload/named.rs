@@ -71,6 +71,23 @@ pub fn at_region(failure: Failure, named: &str) -> Failure {
     }
 }
 
+/// The same of a program that runs on a model, which may have more memory.
+pub fn with_room(failure: Failure, named: &str) -> Failure {
+    let lacks = match &failure {
+        Failure::Request(error) => {
+            matches!(error.downcast_ref(), Some(MachineError::NoMemory { .. }))
+        }
+        _ => false,
+    };
+    if !lacks {
+        return failure;
+    }
+    Failure::request(format!(
+        "{}; or name a model with more memory: `--on emr2s,dram.capacity=210GiB+cxl-a,capacity=210GiB`",
+        at_region(failure, named).message().unwrap_or_default()
+    ))
+}
+
 /// The largest region of a file, with its line, in words.
 fn largest_region(named: &str) -> Option<String> {
     if Workloads::builtin().get(named).is_some() {
