@@ -134,6 +134,22 @@ fn a_device_keeps_its_number_while_another_has_no_memory() {
 }
 
 #[test]
+fn cxl_memory_that_is_offline_is_not_said_to_be_outside_of_the_cpuset() {
+    let text = fs::read_to_string(machines::file("turin-2xcxl")).unwrap();
+    // The kernel allows no node without memory.
+    let text = text
+        .replace("MemTotal:       134217728 kB", "MemTotal:       0 kB")
+        .replace("Mems_allowed_list:\t0-2", "Mems_allowed_list:\t0");
+    let root = Root::recorded(recording::parse("changed", &text).unwrap());
+    let mut capabilities = topology::discover(&root).capabilities().into_iter();
+    let cxl = capabilities
+        .find(|c| c.feature == Feature::CxlMemory)
+        .unwrap();
+    let said = "node 1 is CXL memory (region0 is its memory block 800), but none of it is online";
+    assert!(!cxl.present && cxl.detail == said, "{}", cxl.detail);
+}
+
+#[test]
 fn garbage_never_becomes_a_value() {
     let view = topology::discover(&machines::root("garbage"));
     let node = &view.known_nodes()[0];
