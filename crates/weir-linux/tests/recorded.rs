@@ -8,7 +8,7 @@ use std::fs;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_linux::recording::Tree;
+use weir_linux::recording::{self, Tree};
 use weir_linux::topology::{self, HostView, list};
 use weir_linux::{LinuxTestbed, Options, Reading, Root};
 use weir_model::access::{Op, Pattern};
@@ -106,6 +106,47 @@ fn a_cxl_card_is_found_with_its_link_and_its_firmware_figures() {
     let access = view.known_nodes()[2].access0.known().unwrap();
     assert_eq!(access.read_latency, Reading::Known(Nanos(220.0)));
     assert_eq!(access.read_bandwidth, Reading::Known(GbPerSec(24.0)));
+}
+
+/// Offline, or outside of the cpuset: the other device is not taken for it.
+#[test]
+fn a_device_keeps_its_number_while_another_has_no_memory() {
+    let text = fs::read_to_string(machines::file("turin-2xcxl")).unwrap();
+    for (from, to) in [
+        (
+            "Node 1 MemTotal:       134217728 kB",
+            "Node 1 MemTotal:       0 kB",
+        ),
+        ("Mems_allowed_list:\t0-2", "Mems_allowed_list:\t0,2"),
+    ] {
+        assert!(text.contains(from), "{from}");
+        let tree = recording::parse("changed", &text.replace(from, to)).unwrap();
+        let topology = topology::discover(&Root::recorded(tree))
+            .topology()
+            .unwrap();
+        let tiers = topology
+            .tiers
+            .iter()
+            .map(|tier| (tier.name.as_str(), tier.node));
+        let tiers: Vec<_> = tiers.collect();
+        assert_eq!(tiers, [("dram", Some(0)), ("cxl1", Some(2))], "{to}");
+    }
+}
+
+#[test]
+fn cxl_memory_that_is_offline_is_not_said_to_be_outside_of_the_cpuset() {
+    let text = fs::read_to_string(machines::file("turin-2xcxl")).unwrap();
+    // The kernel allows no node without memory.
+    let text = text
+        .replace("MemTotal:       134217728 kB", "MemTotal:       0 kB")
+        .replace("Mems_allowed_list:\t0-2", "Mems_allowed_list:\t0");
+    let root = Root::recorded(recording::parse("changed", &text).unwrap());
+    let mut capabilities = topology::discover(&root).capabilities().into_iter();
+    let cxl = capabilities
+        .find(|c| c.feature == Feature::CxlMemory)
+        .unwrap();
+    let said = "node 1 is CXL memory (region0 is its memory block 800), but none of it is online";
+    assert!(!cxl.present && cxl.detail == said, "{}", cxl.detail);
 }
 
 #[test]

@@ -13,12 +13,13 @@ pub mod table;
 mod tenant;
 
 use std::io;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 
 use crate::memory::ProgramPolicy;
 use crate::pin::Pinned;
+use crate::root::Root;
 pub(crate) use tenant::Running;
 use weir_loops::child::end_with_this_thread;
 pub use weir_loops::programs::Trouble;
@@ -51,6 +52,26 @@ impl Where {
     }
 }
 
+/// How many processes the kernel has ended for lack of memory since it runs: of the machine, or of any control group.
+fn ended_for_memory(root: &Root) -> u64 {
+    let text = root.text("/proc/vmstat");
+    let lines = text.known().map_or("", String::as_str).lines();
+    let mut counts = lines.filter_map(|line| line.strip_prefix("oom_kill ")?.parse().ok());
+    counts.next().unwrap_or(0)
+}
+
+/// How a program ended. `before` is what [`ended_for_memory`] was when it was started.
+fn end_of(status: ExitStatus, root: &Root, before: u64) -> String {
+    match status.signal() {
+        Some(libc::SIGKILL) if ended_for_memory(root) > before => {
+            format!(
+                "{status}; the kernel ended a process for lack of memory meanwhile, see `dmesg`"
+            )
+        }
+        _ => status.to_string(),
+    }
+}
+
 fn not_started(named: &str, install: &str, error: &io::Error) -> Trouble {
     match error.kind() {
         io::ErrorKind::NotFound => Trouble::Lacks(format!("{named} is not installed: {install}")),
@@ -76,4 +97,24 @@ fn version(program: &Path, arguments: &[&str], install: &str) -> Result<String, 
         )));
     }
     Ok(said.lines().next().unwrap_or_default().trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_that_the_kernel_ended_for_lack_of_memory_is_said_to_be() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::create_dir(folder.path().join("proc")).unwrap();
+        let root = Root::at(folder.path());
+        let killed = ExitStatus::from_raw(libc::SIGKILL);
+        assert_eq!(end_of(killed, &root, 0), killed.to_string());
+        let vmstat = "pgfault 9\noom_kill 3\ndrop_pagecache 7\n";
+        std::fs::write(folder.path().join("proc/vmstat"), vmstat).unwrap();
+        assert_eq!(end_of(killed, &root, 3), killed.to_string());
+        assert!(end_of(killed, &root, 2).contains("for lack of memory"));
+        let other = ExitStatus::from_raw(libc::SIGTERM);
+        assert_eq!(end_of(other, &root, 2), other.to_string());
+    }
 }

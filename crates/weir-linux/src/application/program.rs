@@ -15,7 +15,7 @@ use weir_model::workload::{Application, RealProgram};
 
 use super::folder::Folder;
 use super::table::{How, entry};
-use super::{Trouble, Where, residency, server};
+use super::{Trouble, Where, end_of, ended_for_memory, residency, server};
 use crate::root::Root;
 use weir_loops::programs::report::{Given, Step};
 
@@ -149,6 +149,7 @@ impl Task {
             How::Kernel(_) => PATIENCE_WITH_OURS,
             How::Server(_) | How::Script(_) => PATIENCE,
         };
+        let ended = ended_for_memory(root);
         let mut child = Ending(place.start(&mut command, named, entry.install)?, patience);
         let (lines, comes) = channel();
         let (out, err) = (child.0.stdout.take(), child.0.stderr.take());
@@ -209,8 +210,9 @@ impl Task {
             let said = said.join().unwrap_or_default();
             let last = said.lines().rfind(|line| !line.trim().is_empty());
             let last = last.map_or_else(String::new, |line| format!(": {}", line.trim()));
+            let how = end_of(status, root, ended);
             return Err(Trouble::Failed(format!(
-                "{named} ended during the run ({status}){last}"
+                "{named} ended during the run ({how}){last}"
             )));
         }
         Ok(ran)

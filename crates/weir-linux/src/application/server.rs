@@ -11,7 +11,8 @@ use weir_model::workload::Application;
 
 use super::folder::Folder;
 use super::table::{How, Served, entry};
-use super::{Trouble, Where, version};
+use super::{Trouble, Where, end_of, ended_for_memory, version};
+use crate::root::Root;
 use weir_loops::programs::protocol::Protocol;
 
 /// The longest time until it answers.
@@ -26,6 +27,8 @@ pub struct Server {
     log: PathBuf,
     protocol: Protocol,
     named: &'static str,
+    /// Processes that had been ended for lack of memory when it was started.
+    ended: u64,
     // Removed after the process has ended.
     _folder: Folder,
 }
@@ -80,8 +83,10 @@ impl Server {
             .stdout(output)
             .stderr(same)
             .current_dir(folder.path());
+        let ended = ended_for_memory(&Root::live());
         let child = place.start(&mut command, named, install)?;
         let mut server = Self {
+            ended,
             child,
             socket,
             log,
@@ -127,8 +132,9 @@ impl Server {
                 let log = fs::read_to_string(&self.log).unwrap_or_default();
                 let said = log.lines().rfind(|line| !line.trim().is_empty());
                 let said = said.map_or_else(String::new, |line| format!(": {}", line.trim()));
+                let how = end_of(status, &Root::live(), self.ended);
                 Err(Trouble::Failed(format!(
-                    "{named} ended during the run ({status}){said}"
+                    "{named} ended during the run ({how}){said}"
                 )))
             }
             Err(error) => Err(Trouble::system(named, error)),

@@ -4,11 +4,17 @@
 //! and merges and splits regions by what it finds (kernel documentation, mm/damon/design.rst). A scheme with the action
 //! `stat` lists the regions with the samples in which they were touched (`tried_regions`, Linux 6.2).
 
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+
 use weir_model::capability::Unavailable;
 use weir_model::units::Nanos;
 
 use super::maps::Resident;
 use crate::control::DAMON;
+use crate::locked::Locked;
+use crate::process::started;
 use crate::root::Root;
 
 /// This often the kernel looks for new mappings. Until then it sees no touch of them, for which they would be taken for cold;
@@ -17,6 +23,9 @@ const UPDATE: Nanos = Nanos(1e9);
 /// After this many looks in a row without a list of regions watching has failed.
 const MOST_UNLISTED: u32 = 50;
 pub(crate) const COUNT: &str = "/sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds";
+
+/// The kernel's threads that Weir has started, and its lock for as long as it runs. Only root uses DAMON.
+const NOTE: &str = "/run/weir/damon";
 
 /// How many regions DAMON may have, and how often it looks.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -49,6 +58,8 @@ pub(super) struct Damon {
     /// Looks in a row without a list of regions.
     unlisted: u32,
     running: bool,
+    /// Where there is a place for it.
+    note: Option<Locked>,
 }
 
 impl Damon {
@@ -62,6 +73,7 @@ impl Damon {
         look: Nanos,
         regions: Regions,
     ) -> Result<Self, Unavailable> {
+        end_left(root);
         let used: u32 = *root.value(COUNT).get().map_err(|why| {
             Unavailable::because(format!(
                 "{why}; it needs Linux 6.2 with CONFIG_DAMON_VADDR and CONFIG_DAMON_SYSFS"
@@ -73,14 +85,16 @@ impl Damon {
                  for each N below {used}, then 0 to {COUNT}"
             )));
         }
+        let note = note(root);
         put(root, COUNT, processes.len())?;
         // From here on every way out ends what was begun.
-        let damon = Self {
+        let mut damon = Self {
             root: root.clone(),
             count: processes.len(),
             regions: 0,
             unlisted: 0,
             running: true,
+            note,
         };
         for (number, process) in processes.iter().enumerate() {
             let put = |path: &str, value: &dyn std::fmt::Display| {
@@ -114,6 +128,10 @@ impl Damon {
                 put(&format!("{scheme}/access_pattern/{key}/max"), &most)?;
             }
             put("state", &"on")?;
+        }
+        if let Some(note) = &mut damon.note {
+            // Without it only a person can tell later whose threads they are.
+            let _ = note.write_all(threads(root, processes.len()).as_bytes());
         }
         Ok(damon)
     }
@@ -184,8 +202,63 @@ impl Damon {
             // A thread whose process has ended is off already, which is an error to say again.
             let _ = root.write(&format!("{DAMON}/{number}/state"), "off");
         }
-        put(root, COUNT, 0)
+        put(root, COUNT, 0)?;
+        self.note.as_ref().map(|note| note.set_len(0));
+        Ok(())
     }
+}
+
+/// The file that names the threads, for this process alone; empty.
+fn note(root: &Root) -> Option<Locked> {
+    let path = root.on_disk(NOTE)?;
+    fs::create_dir_all(path.parent()?).ok()?;
+    let mut options = File::options();
+    options.read(true).write(true).create(true).truncate(false);
+    let file = options
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW)
+        .open(path);
+    let note = Locked::new(file.ok()?).ok()?;
+    note.set_len(0).ok()?;
+    Some(note)
+}
+
+/// A line for each thread: its number and when it began, which no other one has.
+fn threads(root: &Root, count: usize) -> String {
+    let thread = |number| {
+        let id = *root
+            .value::<u32>(&format!("{DAMON}/{number}/pid"))
+            .known()?;
+        Some(format!("{id} {}\n", started(root, id)?))
+    };
+    (0..count)
+        .map(|number| thread(number).unwrap_or_default())
+        .collect()
+}
+
+/// Ends DAMON where a Weir that was killed has left it on, and no other thread of it runs. Returns whether it was.
+pub fn end_left(root: &Root) -> bool {
+    let noted = root.text(NOTE);
+    let noted = noted.known().map_or("", String::as_str).trim();
+    let count = *root.value::<usize>(COUNT).known().unwrap_or(&0);
+    // A Weir that runs has the lock.
+    // One whose process has ended does not run any more.
+    let is_noted = |thread: &str| noted.lines().any(|line| line == thread);
+    if noted.is_empty() || count == 0 || !threads(root, count).lines().all(is_noted) {
+        return false;
+    }
+    let Some(note) = note(root) else {
+        return false;
+    };
+    let mut left = Damon {
+        root: root.clone(),
+        count,
+        regions: 0,
+        unlisted: 0,
+        running: true,
+        note: Some(note),
+    };
+    left.stop(root).is_ok()
 }
 
 impl Drop for Damon {
@@ -214,4 +287,64 @@ fn regions(root: &Root, folder: &str) -> Result<Vec<(u64, u64, u64)>, Unavailabl
 fn put(root: &Root, path: &str, value: impl std::fmt::Display) -> Result<(), Unavailable> {
     root.write(path, &value.to_string())
         .map_err(|why| Unavailable::because(format!("{path}: {why}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::control::Files;
+
+    #[test]
+    fn what_a_killed_weir_has_left_on_is_ended_by_the_next_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let real = |path: &str| folder.path().join(path.trim_start_matches('/'));
+        let put = |path: &str, text: &str| {
+            fs::create_dir_all(real(path).parent().unwrap()).unwrap();
+            fs::write(real(path), text).unwrap();
+        };
+        let thread = |id: u32, began: u32| {
+            put(&format!("{DAMON}/0/pid"), &format!("{id}\n"));
+            let stat = format!("{id} (kdamond.0) S {} {began} 0", ["0"; 18].join(" "));
+            put(&format!("/proc/{id}/stat"), &stat);
+        };
+        let context = format!("{DAMON}/0/contexts/0");
+        for file in [
+            "monitoring_attrs/intervals/sample_us",
+            "monitoring_attrs/nr_regions/min",
+            "targets/0/pid_target",
+            "schemes/0/access_pattern/sz/max",
+            "schemes/0/access_pattern/nr_accesses/max",
+            "schemes/0/access_pattern/age/max",
+        ] {
+            put(&format!("{context}/{file}"), "0\n");
+        }
+        put(COUNT, "0\n");
+        thread(7, 70);
+        let root = Root::at(folder.path()).obeyed_by(Arc::new(Files(folder.path().to_owned())));
+        let begin = || Damon::begin(&root, &[4711], Nanos(1e8), Regions::default());
+        let is_used = |why: Unavailable| why.reason.contains("another program uses it");
+
+        let mut first = begin().unwrap();
+        assert!(begin().is_err_and(is_used), "it runs");
+        // Killed: its lock goes, and nothing else.
+        first.note = None;
+        std::mem::forget(first);
+        assert!(end_left(&root));
+        assert!(!end_left(&root));
+        assert_eq!(fs::read_to_string(real(COUNT)).unwrap(), "0\n");
+
+        let mut second = begin().unwrap();
+        second.note = None;
+        std::mem::forget(second);
+        begin().unwrap().end(&root).unwrap();
+
+        let mut third = begin().unwrap();
+        third.note = None;
+        std::mem::forget(third);
+        // Another program has begun anew.
+        thread(8, 80);
+        assert!(begin().is_err_and(is_used));
+    }
 }

@@ -34,7 +34,7 @@ use idle::Idle;
 use maps::Resident;
 use samples::Samples;
 
-pub use damon::Regions;
+pub use damon::{Regions, end_left};
 pub use of_objects::{ObjectHeat, Special, of_objects, special};
 pub use written::{clear_written, sees_written, written};
 

@@ -262,7 +262,8 @@ pub(super) fn at_end(notes: &mut RunNotes, done: &Done) {
     let share = (done.on_cpu / done.elapsed.get().max(1.0)).get();
     if share < UNDISTURBED {
         notes.warnings.push(format!(
-            "the thread on CPU {} waited for its processor {:.0} % of the time: another program ran there",
+            "the thread on CPU {} waited for its processor {:.0} % of the time: another program ran there, or the limit of its \
+             control group was reached (cpu.max)",
             done.cpu,
             (1.0 - share) * 100.0
         ));

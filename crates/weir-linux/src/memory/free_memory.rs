@@ -3,7 +3,7 @@
 use weir_model::units::Bytes;
 
 use crate::root::Root;
-use crate::topology::node;
+use crate::topology::{list, node};
 
 /// Memory left for the kernel, page tables and other programs.
 const RESERVE: u64 = 64 << 20;
@@ -41,30 +41,66 @@ pub fn free_on_node(root: &Root, id: u32) -> Option<Bytes> {
     (free.known()).map(|free| Bytes(free.get().saturating_sub(RESERVE)))
 }
 
-/// The tightest limit of this process's control group and those above it (cgroup v2).
+/// Whether a node has memory now; one of which the kernel does not say has.
+pub fn has_memory(root: &Root, id: u32) -> bool {
+    let text = root.text("/sys/devices/system/node/has_memory");
+    (text.known()).is_none_or(|text| list::parse(text).is_ok_and(|nodes| nodes.contains(&id)))
+}
+
+/// The files of a version of control groups: where it is mounted, the limit, what is used, and what of that can be dropped.
+struct Files {
+    mount: &'static str,
+    most: &'static str,
+    used: &'static str,
+    cached: &'static str,
+}
+
+const FILES: [Files; 2] = [
+    Files {
+        mount: "/sys/fs/cgroup",
+        most: "memory.max",
+        used: "memory.current",
+        cached: "inactive_file ",
+    },
+    Files {
+        mount: "/sys/fs/cgroup/memory",
+        most: "memory.limit_in_bytes",
+        used: "memory.usage_in_bytes",
+        cached: "total_inactive_file ",
+    },
+];
+
+/// The tightest limit of this process's control group and those above it, in either version.
 fn control_groups(root: &Root) -> Option<FreeMemory> {
     let groups = root.text("/proc/self/cgroup");
-    let own = groups
-        .known()?
-        .lines()
-        .find_map(|line| line.strip_prefix("0::"))?
-        .to_owned();
-    let mut path = own.as_str();
+    // `0::/a` is version 2, `4:memory:/a` version 1.
+    let own = groups.known()?.lines().filter_map(|line| {
+        let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
+        let version = match controllers {
+            "" => 0,
+            "memory" => 1,
+            _ => return None,
+        };
+        tightest(root, &FILES[version], path)
+    });
+    own.min_by_key(|free_memory| free_memory.free)
+}
+
+fn tightest(root: &Root, files: &Files, own: &str) -> Option<FreeMemory> {
+    let mut path = own;
     let mut tightest: Option<FreeMemory> = None;
     loop {
-        let base = format!("/sys/fs/cgroup{}", path.trim_end_matches('/'));
+        let base = format!("{}{}", files.mount, path.trim_end_matches('/'));
         let number = |name: &str| {
             root.value::<u64>(&format!("{base}/{name}"))
                 .known()
                 .copied()
         };
         // Without a limit the file contains `max`.
-        if let (Some(most), Some(used)) = (number("memory.max"), number("memory.current")) {
+        if let (Some(most), Some(used)) = (number(files.most), number(files.used)) {
             let stat = root.text(&format!("{base}/memory.stat"));
             let cached = stat.known().and_then(|text| {
-                let line = text
-                    .lines()
-                    .find_map(|l| l.strip_prefix("inactive_file "))?;
+                let line = text.lines().find_map(|l| l.strip_prefix(files.cached))?;
                 line.parse::<u64>().ok()
             });
             let free = most
@@ -124,5 +160,25 @@ mod tests {
         let limited = free_memory(&root, Some(1)).unwrap();
         assert_eq!(limited.free, Bytes((256 << 20) + 4096 - RESERVE));
         assert_eq!(limited.limit, "the control group /a");
+
+        write(base, "proc/self/cgroup", "5:devices:/\n4:memory:/c\n0::/\n");
+        write(
+            base,
+            "sys/fs/cgroup/memory/c/memory.limit_in_bytes",
+            "134217728\n",
+        );
+        write(
+            base,
+            "sys/fs/cgroup/memory/c/memory.usage_in_bytes",
+            "8192\n",
+        );
+        write(
+            base,
+            "sys/fs/cgroup/memory/c/memory.stat",
+            "inactive_file 1\ntotal_inactive_file 4096\n",
+        );
+        let limited = free_memory(&root, Some(1)).unwrap();
+        assert_eq!(limited.free, Bytes((128 << 20) - 4096 - RESERVE));
+        assert_eq!(limited.limit, "the control group /c");
     }
 }

@@ -22,7 +22,7 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 pub use address_range::{AddressRange, RangeSet};
-pub use free_memory::{FreeMemory, free_memory, free_on_node};
+pub use free_memory::{FreeMemory, free_memory, free_on_node, has_memory};
 pub use moves::Mover;
 pub use objects::ProcessObject;
 pub use placed::{Number, Placed};

@@ -107,6 +107,13 @@ pub(crate) fn processors(root: &Root, group: &str) -> Result<Vec<u32>, Unavailab
     list::parse(online.get()?)
 }
 
+/// The kind of a group that is a partition: its processors are its own, and those of no other group.
+pub(crate) fn partition(root: &Root, group: &str) -> Option<String> {
+    let text = root.text(&file(group, "cpuset.cpus.partition"));
+    let kinds = ["root", "isolated"];
+    (text.known().filter(|text| kinds.contains(&text.as_str()))).cloned()
+}
+
 /// Whether a group has a controller, or can get it.
 ///
 /// # Errors

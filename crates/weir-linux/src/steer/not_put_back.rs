@@ -27,8 +27,18 @@ pub enum Cause {
         /// A file of a group below with a value that would be lost.
         by: String,
     },
+    /// Another program made the group a partition of the processors that Weir left to it, and it is left to that program.
+    Partition {
+        /// Its content.
+        found: String,
+    },
+    /// It was restored, which takes processors from a partition that another program made meanwhile.
+    Overlaps {
+        /// The file that makes the other group a partition.
+        partition: String,
+    },
     /// The list of a group's processors was empty, and the kernel takes no empty list while tasks are in the group. It
-    /// names all processors that the group may have.
+    /// names all processors that the group above has.
     Widest {
         /// Its content.
         found: String,
@@ -94,10 +104,19 @@ impl fmt::Display for NotPutBack {
                 f,
                 "{path} was `{before}`; Weir added {controller}, which {by} uses now, so it is not removed"
             ),
+            Cause::Partition { found } => write!(
+                f,
+                "{path} was `{before}`; another program made the group a partition of `{found}`, to which Weir had limited \
+                 it, so it is not changed"
+            ),
+            Cause::Overlaps { partition } => write!(
+                f,
+                "{path} is `{before}` again, with processors of a partition that another program made meanwhile: see {partition}"
+            ),
             Cause::Widest { found } => write!(
                 f,
                 "{path} was empty, which the kernel does not take again while tasks are in the group; it is `{found}`, \
-                 which does not limit the group"
+                 all that the group above has now"
             ),
             Cause::Refused { why } => write!(f, "{path} was `{before}`: {why}"),
             Cause::Unwritten { why } => write!(

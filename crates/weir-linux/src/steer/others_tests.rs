@@ -194,7 +194,7 @@ fn a_controller_that_a_sibling_uses_is_left_and_told() {
     assert_eq!(machine.text(sibling), "2\n");
     assert_eq!(machine.text(&format!("{A}/cpuset.cpus")), "0-3\n");
     for said in [
-        "it is `0-3`, which does not limit the group",
+        "it is `0-3`, all that the group above has now",
         "Weir added cpuset, which /sys/fs/cgroup/a.slice/other/cpuset.cpus uses now",
         "Weir added cpuset, which /sys/fs/cgroup/a.slice/cgroup.subtree_control uses now",
     ] {
@@ -205,6 +205,67 @@ fn a_controller_that_a_sibling_uses_is_left_and_told() {
     }
     // It belongs to the other program now, so that there is nothing to restore.
     assert_eq!(host.release(), []);
+}
+
+/// Another program makes a group a partition of the processors in its list, which the others lose.
+fn make_partition(machine: &Machine, group: &str, others: &str) {
+    machine.put(
+        &format!("/sys/fs/cgroup{group}/cpuset.cpus.partition"),
+        "root\n",
+    );
+    machine.put("/sys/fs/cgroup/cpuset.cpus.effective", others);
+}
+
+#[test]
+fn a_partition_that_another_program_makes_of_a_limited_group_stays_and_is_told() {
+    let machine = Machine::new();
+    let list = "/sys/fs/cgroup/b/cpuset.cpus";
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    host.act(&cores("cgroup:/b", Some(1))).unwrap();
+    make_partition(&machine, "/b", "1-3\n");
+    let why = host.act(&cores("cgroup:/b", Some(2))).unwrap_err();
+    assert!(why.reason.contains("is a partition"), "{why}");
+    let reported: Vec<String> = host.release().iter().map(ToString::to_string).collect();
+    assert_eq!(machine.text(list), "0\n");
+    for said in [
+        "partition of `0`, to which Weir",
+        "which /sys/fs/cgroup/b/cpuset.cpus uses now",
+    ] {
+        assert!(
+            reported.iter().any(|not| not.contains(said)),
+            "{said}: {reported:?}"
+        );
+    }
+}
+
+#[test]
+fn the_processors_of_a_partition_are_not_limited() {
+    let machine = Machine::new();
+    machine.write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset");
+    machine.write("/sys/fs/cgroup/b/cpuset.cpus", "1-3");
+    make_partition(&machine, "/b", "0\n");
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    assert!(!host.tenants()[0].can(Actuator::Cores));
+    host.act(&time("cgroup:/b", 0.5)).unwrap();
+    assert_eq!(host.release(), []);
+}
+
+#[test]
+fn a_partition_that_an_earlier_list_overlaps_is_told() {
+    let machine = Machine::new();
+    machine.write("/sys/fs/cgroup/cgroup.subtree_control", "+cpuset");
+    machine.write("/sys/fs/cgroup/b/cpuset.cpus", "0-3");
+    let mut host = host(&machine, config(&["cgroup:/b"])).unwrap();
+    host.act(&cores("cgroup:/b", Some(1))).unwrap();
+    machine.write("/sys/fs/cgroup/shared/cpuset.cpus", "3");
+    make_partition(&machine, "/shared", "0-2\n");
+    let reported: Vec<String> = host.release().iter().map(ToString::to_string).collect();
+    assert_eq!(machine.text("/sys/fs/cgroup/b/cpuset.cpus"), "0-3\n");
+    assert!(
+        reported.len() == 1
+            && reported[0].contains("see /sys/fs/cgroup/shared/cpuset.cpus.partition"),
+        "{reported:?}"
+    );
 }
 
 #[test]

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::io;
 
-use super::group::in_use;
+use super::group::{file, groups_in, in_use, partition};
 use super::journal::{ActiveChange, Changes, Folder, Task, Value};
 use super::not_put_back::{Cause, NotPutBack};
 use super::quota;
@@ -123,9 +123,17 @@ fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
         if value.pending.is_none() || !is_rounded(path) {
             return not_restored(Cause::Changed { found: now });
         }
-        let cause = Cause::Uncertain { found: now };
+        let cause = Cause::Uncertain { found: now.clone() };
         not = not_restored(cause).not;
     }
+    let is_list = path.ends_with("/cpuset.cpus");
+    if is_list && partition(root, folder_of(path)).is_some() {
+        return not_restored(Cause::Partition { found: now });
+    }
+    let partitions = match is_list {
+        true => partitions_beside(root, path),
+        false => Vec::new(),
+    };
     let refused = |why: String| Outcome::not_restored(true, path, before, Cause::Refused { why });
     let write = |text: &str| root.write_in(value.folder, path, &format!("{text}\n"));
     // The kernel accepts no empty write, and treats an empty line as nothing.
@@ -142,10 +150,17 @@ fn value_back(root: &Root, value: &Value, in_force: &Changes) -> Outcome {
         };
     }
     match root.text(path).get() {
-        Ok(found) if found == before => Outcome {
-            not,
-            ..Outcome::well(true)
-        },
+        Ok(found) if found == before => {
+            let lost = (partitions.into_iter()).filter(|group| partition(root, group).is_none());
+            let lost = lost.map(|group| Cause::Overlaps {
+                partition: file(&group, "cpuset.cpus.partition"),
+            });
+            not.extend(lost.flat_map(|cause| not_restored(cause).not));
+            Outcome {
+                not,
+                ..Outcome::well(true)
+            }
+        }
         Ok(found) if is_rounded(path) || is_register(path) => {
             refused(format!("writing that again changed it to `{found}`"))
         }
@@ -163,6 +178,16 @@ fn widest(root: &Root, value: &Value) -> Option<String> {
     let group = value.path.strip_suffix("/cpuset.cpus")?;
     let all = root.text(&format!("{}/cpuset.cpus.effective", folder_of(group)));
     all.known().filter(|_| value.before.is_empty()).cloned()
+}
+
+/// The groups beside that of a list which are partitions.
+fn partitions_beside(root: &Root, list: &str) -> Vec<String> {
+    let above = folder_of(folder_of(list));
+    let beside = groups_in(root, above).into_iter();
+    let beside = beside.map(|name| format!("{above}/{name}"));
+    beside
+        .filter(|group| partition(root, group).is_some())
+        .collect()
 }
 
 /// Whether a file lists the controllers of the groups below: `+NAME` and `-NAME` are written to it, and names

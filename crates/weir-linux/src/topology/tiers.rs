@@ -219,7 +219,13 @@ fn tiers(view: &HostView, nodes: &[Node], home: &Node) -> Vec<Tier> {
         .collect();
     placed.sort_by_key(|p| (p.node.id != home.id, p.kind, p.node.id));
 
-    let (mut devices, mut remotes) = (0, 0);
+    // A device keeps its number while another one's memory is offline, or not for this program.
+    let devices = view.cxl.known().map_or(&[][..], |cxl| &cxl.nodes).iter();
+    let mut devices: Vec<(TierKind, u32)> = (devices.filter(|device| device.node != home.id))
+        .map(|device| (cxl_kind(view, device, home, package), device.node))
+        .collect();
+    devices.sort_unstable();
+    let mut remotes = 0;
     placed
         .into_iter()
         .map(|p| {
@@ -230,8 +236,8 @@ fn tiers(view: &HostView, nodes: &[Node], home: &Node) -> Vec<Tier> {
                     TierName::remote()
                 }
                 TierKind::Cxl | TierKind::RemoteCxl => {
-                    devices += 1;
-                    TierName::cxl(devices - 1)
+                    let number = devices.iter().position(|(_, node)| *node == p.node.id);
+                    TierName::cxl(number.unwrap_or(devices.len()))
                 }
                 _ => TierName::named(format!("node{}", p.node.id)),
             };

@@ -21,10 +21,11 @@ pub(crate) fn limit(
     cores: u32,
 ) -> Result<Vec<u32>, Unavailable> {
     let path = file(group, "cpuset.cpus");
+    is_no_partition(access.root, group)?;
     if !access.root.exists(&path) {
         access.give(group, "cpuset")?;
     } else if access.writes.before(&path).is_none() && !access.has_given(group, "cpuset") {
-        may_be_empty_again(access.root, group)?;
+        may_be_restored(access.root, group)?;
     }
     let there = match group::above(group) {
         Some(above) => group::processors(access.root, above)?,
@@ -49,7 +50,7 @@ pub(crate) fn limit(
 pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), Unavailable> {
     let path = file(group, "cpuset.cpus");
     match (access.writes.before(&path), group::above(group)) {
-        (Some(""), Some(above)) => {
+        (Some(""), Some(above)) if is_no_partition(access.root, group).is_ok() => {
             let all = group::processors(access.root, above)?;
             access.writes.set(&path, &list::format(&all)).map(drop)
         }
@@ -60,8 +61,9 @@ pub(crate) fn let_go(access: &mut KernelAccess<'_>, group: &str) -> Result<(), U
 /// Whether a changed list could be restored.
 ///
 /// # Errors
-/// It is empty, and the kernel accepts no empty list while tasks are in the group: there may be some later.
-pub(crate) fn may_be_empty_again(root: &Root, group: &str) -> Result<(), Unavailable> {
+/// The group is a partition, or its list is empty, and the kernel accepts no empty list while tasks are in the group: there may be some later.
+pub(crate) fn may_be_restored(root: &Root, group: &str) -> Result<(), Unavailable> {
+    is_no_partition(root, group)?;
     let path = file(group, "cpuset.cpus");
     if root.text(&path).known().is_some_and(String::is_empty) {
         return Err(Unavailable::because(format!(
@@ -69,4 +71,14 @@ pub(crate) fn may_be_empty_again(root: &Root, group: &str) -> Result<(), Unavail
         )));
     }
     Ok(())
+}
+
+/// Processors that a partition gives up are other groups' at once, and may be another partition's later.
+fn is_no_partition(root: &Root, group: &str) -> Result<(), Unavailable> {
+    match group::partition(root, group) {
+        None => Ok(()),
+        Some(kind) => Err(Unavailable::because(format!(
+            "{group} is a partition (its cpuset.cpus.partition is `{kind}`), whose processors are not changed"
+        ))),
+    }
 }

@@ -14,7 +14,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::KernelAccess;
 use crate::control::DAMON;
-use crate::heat::damon::COUNT;
+use crate::heat::damon::{COUNT, end_left};
 use crate::root::Root;
 use crate::steer::group::MOUNT;
 use crate::steer::scope::group_of;
@@ -50,6 +50,7 @@ pub type SchemesOf<'s> = Option<&'s Scope>;
 /// # Errors
 /// Why not.
 fn is_free(root: &Root) -> Result<(), Unavailable> {
+    end_left(root);
     let used: u32 = *root.value(COUNT).get().map_err(|why| {
         Unavailable::because(format!(
             "{why}; schemes of DAMON need Linux 6.11 with CONFIG_DAMON_SYSFS and CONFIG_DAMON_PADDR"

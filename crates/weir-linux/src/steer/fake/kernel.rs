@@ -238,6 +238,16 @@ impl Kernel {
                 }
                 self.keep(path, &list::format(&cpus))?;
                 self.settle(group);
+                let (above, _) = group.rsplit_once('/').unwrap();
+                for beside in self.groups(above).iter().filter(|beside| *beside != group) {
+                    let theirs = list::parse(&self.text(&format!("{beside}/cpuset.cpus")));
+                    let kind = format!("{beside}/cpuset.cpus.partition");
+                    if self.text(&kind) == "root\n"
+                        && theirs.unwrap().iter().any(|cpu| cpus.contains(cpu))
+                    {
+                        self.keep(&kind, "root invalid")?;
+                    }
+                }
                 Ok(())
             }
             // Whole hundreds of MHz, except a value that was set by hand at the start.

@@ -197,7 +197,7 @@ fn available(
     };
     match actuator {
         Actuator::Cores => {
-            cores::may_be_empty_again(root, group)?;
+            cores::may_be_restored(root, group)?;
             has_file("cpuset.cpus", "cpuset")
         }
         Actuator::ProcessorTime => has_file("cpu.max", "cpu"),

@@ -44,10 +44,23 @@ fn on_bus(view: &HostView, cxl: &Cxl) -> (Result<String, Unavailable>, &'static 
             "cxl create-region -t ram, then daxctl reconfigure-device --mode=system-ram",
         );
     };
+    let has_memory = |node: u32| {
+        let mut nodes = view.known_nodes().iter();
+        nodes.any(|known| known.id == node && known.has_memory())
+    };
+    let Some(online) = cxl.nodes.iter().find(|n| has_memory(n.node)) else {
+        return without(
+            format!(
+                "node {} is CXL memory ({}), but none of it is online",
+                first.node, first.evidence
+            ),
+            "daxctl online-memory DEVICE, or echo online_movable > /sys/devices/system/node/nodeN/memoryM/state for each M",
+        );
+    };
     let usable: Vec<String> = cxl
         .nodes
         .iter()
-        .filter(|n| view.may_use(n.node))
+        .filter(|n| has_memory(n.node) && view.may_use(n.node))
         .map(|n| format!("node {} ({})", n.node, n.evidence))
         .collect();
     if usable.is_empty() {
@@ -55,8 +68,8 @@ fn on_bus(view: &HostView, cxl: &Cxl) -> (Result<String, Unavailable>, &'static 
         return without(
             format!(
                 "node {} is CXL memory ({}), but this program may only use node {} (cpuset)",
-                first.node,
-                first.evidence,
+                online.node,
+                online.evidence,
                 allowed.unwrap_or_default()
             ),
             "add the node to cpuset.mems of the control group that /proc/self/cgroup names",

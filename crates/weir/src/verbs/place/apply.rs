@@ -11,6 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_linux::heat::end_left;
 use weir_linux::memory::objects::{objects, started, stretches};
 use weir_linux::memory::{AddressRange, Mover, ProcessObject, free_on_node};
 use weir_model::document::Document;
@@ -273,6 +274,9 @@ fn room(host: &System, wanted: &[(&ProcessObject, &TierName, u32)]) -> Result<()
 /// The file is not of `weir place apply`, the process has ended, or pages stayed.
 pub(super) fn restore(args: &RestoreArgs, context: &Context) -> Result<()> {
     let host = here(context)?;
+    if end_left(&host.root) {
+        context.note("DAMON, which a `weir` that was killed had left on, is ended");
+    }
     let topology = host.view.topology()?;
     let Noted {
         process,

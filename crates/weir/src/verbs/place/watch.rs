@@ -3,14 +3,17 @@
 //! `weir_steer::place` decides; this looks, moves at a rate while it looks, and notes where pages were before they move.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixListener};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use weir_insight::studies::place::Part;
 use weir_lab::Outcome as _;
+use weir_linux::Root;
 use weir_linux::heat::ObjectHeat;
-use weir_linux::memory::objects::{objects, stretches};
-use weir_linux::memory::{Mover, ProcessObject, base_page, free_on_node};
+use weir_linux::memory::objects::{objects, started, stretches};
+use weir_linux::memory::{Mover, ProcessObject, base_page, free_on_node, has_memory};
 use weir_linux::tiering;
 use weir_model::document::Document;
 use weir_model::tiering::{Balancing, MovedPages};
@@ -134,6 +137,9 @@ struct Watched<'a> {
     sums: BTreeMap<String, (u64, u64)>,
     /// The windows in which objects stayed for lack of room, and the most bytes of one: cold ones, and hot ones.
     no_room: [(u64, Bytes); 2],
+    /// Whether the node of either tier has no memory.
+    offline: [bool; 2],
+    warnings: Vec<String>,
 }
 
 impl Watched<'_> {
@@ -159,6 +165,28 @@ impl Watched<'_> {
             let (windows, most) = &mut self.no_room[at];
             *windows += 1;
             *most = (*most).max(bytes);
+        }
+    }
+
+    /// Notes where a tier's memory goes offline, for which the kernel moves its pages elsewhere, and where it is back.
+    fn note_offline(&mut self, context: &Context) {
+        let tiers = [
+            (self.nodes.0, &self.args.from),
+            (self.nodes.1, &self.args.tier),
+        ];
+        for (at, (node, tier)) in tiers.into_iter().enumerate() {
+            let is_offline = !has_memory(&self.host.root, node);
+            if is_offline == std::mem::replace(&mut self.offline[at], is_offline) {
+                continue;
+            }
+            let t_s = self.began.elapsed().as_secs_f64();
+            let now = match is_offline {
+                true => "has no memory: it went offline, and the kernel moved its pages",
+                false => "has memory again",
+            };
+            let text = format!("{t_s:.1} s: node {node} ({tier}) {now}");
+            context.note(&text);
+            self.warnings.push(text);
         }
     }
 
@@ -267,6 +295,20 @@ impl Watched<'_> {
     }
 }
 
+/// Takes a process for this watch alone, whoever's another one is. The kernel frees the name with the socket.
+fn taken(root: &Root, process: u32) -> Result<Option<UnixListener>> {
+    let began = started(root, process).unwrap_or_default();
+    let name = SocketAddr::from_abstract_name(format!("weir place watch {process} {began}"));
+    match name.and_then(|name| UnixListener::bind_addr(&name)) {
+        Ok(socket) => Ok(Some(socket)),
+        Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(Failure::work(format!(
+            "another `weir place watch` moves the memory of process {process}: end it first"
+        ))),
+        // Without sockets nobody can tell.
+        Err(_) => Ok(None),
+    }
+}
+
 /// Watches until the process ends, or a stop is requested.
 ///
 /// # Errors
@@ -285,6 +327,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         node_of(&topology, &args.from)?,
         node_of(&topology, &args.tier)?,
     );
+    let _taken = taken(&host.root, args.pid)?;
     let mut eyes = Eyes::open(&host.root, args.pid, context)?;
     let (source, unseen) = (eyes.source(), eyes.unseen(false));
     let known = objects(&host.root, args.pid).unwrap_or_default();
@@ -311,6 +354,8 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         left_out: 0,
         sums: BTreeMap::new(),
         no_room: [(0, Bytes(0)); 2],
+        offline: [false; 2],
+        warnings: Vec::new(),
     };
     context.note(&format!(
         "touches are seen by {source}; `weir place restore {}` moves back what moves",
@@ -343,6 +388,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         match seen {
             Ok(Seen::Objects(found, seconds)) => {
                 windows += 1;
+                watched.note_offline(context);
                 match watched.decide(&found, seconds) {
                     Ok(next) => going = next,
                     Err(why) => break Err(why),
@@ -358,6 +404,10 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     };
     eyes.end()?;
     let ended = ended?;
+    for warning in watched.warnings.drain(..) {
+        say(&format!("weir: warning: {warning}"));
+        warnings.push(warning);
+    }
     for ((what, tier), (lacked, most)) in watched.crowded().into_iter().zip(watched.no_room) {
         if lacked > 0 {
             let warning = format!(
@@ -397,4 +447,20 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         left_out: watched.left_out,
     };
     show(context, &Document { header, output }, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_watched_by_one_at_a_time() {
+        let root = Root::live();
+        let own = std::process::id();
+        let first = taken(&root, own).unwrap();
+        let second = format!("{:?}", taken(&root, own).unwrap_err());
+        assert!(second.contains("another `weir place watch`"), "{second}");
+        drop(first);
+        taken(&root, own).unwrap();
+    }
 }

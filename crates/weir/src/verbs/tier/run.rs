@@ -2,7 +2,7 @@
 
 use weir_lab::Outcome;
 use weir_linux::Root;
-use weir_linux::memory::base_page;
+use weir_linux::memory::{base_page, has_memory};
 use weir_linux::steer::{JournalError, SystemSettings, TierSettings};
 use weir_linux::tiering::{self, Demotion, Scheme};
 use weir_model::document::Document;
@@ -88,6 +88,13 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     header.topology = topology;
     let not = different.as_ref().map_or(&[][..], Vec::as_slice);
     header.warnings = not.iter().map(ToString::to_string).collect();
+    for tier in &header.topology.tiers {
+        if let Some(node) = tier.node.filter(|node| !has_memory(root, *node)) {
+            let warning = format!("node {node} ({}) has no memory: it went offline", tier.name);
+            say(&format!("weir: warning: {warning}"));
+            header.warnings.push(warning);
+        }
+    }
     let output = Tiered {
         windows: counted.windows,
         rooms: counted.rooms,
