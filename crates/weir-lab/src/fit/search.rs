@@ -4,7 +4,7 @@
 //! figures do not identify it. Else values in between are tried, the nearest is taken, and those that are as near give
 //! its interval. One parameter after the other, each with one tier.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::platform::{Definition, ParameterRow, Provenance, steps};
 use weir_model::topology::{TierName, Topology};
@@ -28,9 +28,8 @@ const HOST: [&str; 8] = [
     "dram.ranks",
 ];
 /// Those of a device.
-const KIND: &str = "controller";
 const DEVICE: [&str; 10] = [
-    KIND,
+    "controller",
     "queue",
     "read_limit",
     "efficiency",
@@ -45,11 +44,9 @@ const DEVICE: [&str; 10] = [
 const STEPS: u32 = 5;
 /// Two distances are alike if they differ by less, whatever the scatter is.
 const LEAST: f64 = 0.01;
-/// A model that is as far as this from the figures of a device is looked for from another beginning, too: queues and turns of writes
-/// do the same to a curve, so that one key after the other may lead nowhere.
+/// A model that is as far as this from the figures of a device is looked for from the values of a known device, too: queues and turns
+/// of writes do the same to a curve, so that one key after the other may lead nowhere.
 const FAR: f64 = 0.05;
-/// Beginnings that are tried.
-const BEGINNINGS: u32 = 32;
 /// A point that is far away counts no more than this.
 const FARTHEST: f64 = 1.0;
 
@@ -171,26 +168,33 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// The nearest of some models whose assumed values are spread over their ranges.
+    /// What is assumed as it is in the device of the library that is nearest so.
     fn begin_elsewhere(&mut self, start: &Twin, twin: &mut Twin) -> Result<(), LabError> {
         let part = self.part.clone();
         let mut ranges = Vec::new();
-        // A kind of controller has defaults of its own.
-        for key in keys(part.as_ref()).iter().filter(|key| **key != KIND) {
+        for key in keys(part.as_ref()) {
             ranges.extend(self.range(start, part.as_ref(), key)?);
         }
         self.steps += keys(part.as_ref()).len();
         let mut best: Option<(Twin, f64)> = None;
-        for n in 0..BEGINNINGS {
+        let mut seen = BTreeSet::new();
+        for device in self.fit.library.list() {
+            let Definition::Device(device) = device else {
+                continue;
+            };
+            let rows = device.parameters();
+            let value = |key: &str| rows.iter().find(|row| row.key == key).map(|row| &row.value);
+            let mut other = start.clone();
+            for (row, _) in &ranges {
+                let value = value(&row.key).unwrap_or(&row.value);
+                other.set(part.as_ref(), &row.key, value, row.provenance.clone());
+            }
+            let text = other.draft_mut(part.as_ref()).map(|draft| draft.text());
+            if !seen.insert(text) {
+                continue;
+            }
             if self.lab.stopped() {
                 return Err(LabError::Stopped);
-            }
-            let mut other = start.clone();
-            let places = spread(n, ranges.len());
-            for ((row, values), place) in ranges.iter().zip(places) {
-                let value = values.get((place * values.len() as f64) as usize);
-                let value = value.unwrap_or(&row.value);
-                other.set(part.as_ref(), &row.key, value, row.provenance.clone());
             }
             let at = match self.distance(&other) {
                 Err(LabError::Nothing(_)) => continue,
@@ -370,33 +374,8 @@ impl Search<'_> {
     }
 }
 
-/// Numbers from 0 to 1 of the `n`-th of several points that fill a cube of so many dimensions evenly: an additive recurrence whose steps
-/// are powers of the root of x^(d + 1) = x + 1.
-fn spread(n: u32, dimensions: usize) -> impl Iterator<Item = f64> {
-    let d = dimensions as f64;
-    let root = (0..64).fold(2.0_f64, |x, _| (1.0 + x).powf(1.0 / (d + 1.0)));
-    (1..=dimensions as i32).map(move |k| (0.5 + f64::from(n + 1) * root.powi(-k)).fract())
-}
-
 /// The number that a value begins with; 0 for a word. All values of a key have one unit.
 fn number(value: &str) -> f64 {
     let digits = value.split(' ').next().unwrap_or_default();
     digits.parse().unwrap_or(0.0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn beginnings_are_spread_over_each_range() {
-        let points: Vec<Vec<f64>> = (0..BEGINNINGS).map(|n| spread(n, 10).collect()).collect();
-        for k in 0..10 {
-            for quarter in 0..4 {
-                let within = |p: &&Vec<f64>| (p[k] * 4.0) as u32 == quarter;
-                let count = points.iter().filter(within).count();
-                assert!((5..=11).contains(&count), "{k} {quarter}: {count}");
-            }
-        }
-    }
 }
