@@ -241,12 +241,12 @@ pub fn end_left(root: &Root) -> bool {
     let noted = root.text(NOTE);
     let noted = noted.known().map_or("", String::as_str).trim();
     let count = *root.value::<usize>(COUNT).known().unwrap_or(&0);
-    // A Weir that runs has the lock.
-    // One whose process has ended does not run any more.
+    // A thread whose process has ended does not run any more.
     let is_noted = |thread: &str| noted.lines().any(|line| line == thread);
     if noted.is_empty() || count == 0 || !threads(root, count).lines().all(is_noted) {
         return false;
     }
+    // A Weir that runs has the lock.
     let Some(note) = note(root) else {
         return false;
     };
