@@ -44,8 +44,8 @@ const DEVICE: [&str; 10] = [
 const STEPS: u32 = 5;
 /// Two distances are alike if they differ by less, whatever the scatter is.
 const LEAST: f64 = 0.01;
-/// A model that is as far as this from the figures of a device is looked for from the values of a known device, too: queues and turns
-/// of writes do the same to a curve, so that one key after the other may lead nowhere.
+/// A model that is as far as this from the figures is looked for from the values of a known host or device, too: queues and turns of
+/// writes do the same to a curve, so that one key after the other may lead nowhere.
 const FAR: f64 = 0.05;
 /// A point that is far away counts no more than this.
 const FARTHEST: f64 = 1.0;
@@ -93,7 +93,7 @@ pub fn search(
         let start = twin.clone();
         one.at = one.distance(twin)?;
         let mut found = one.descend(twin)?;
-        if one.part.is_some() && one.at > FAR.max(3.0 * one.alike) {
+        if one.at > FAR.max(3.0 * one.alike) {
             let (so_far, at) = (twin.clone(), one.at);
             one.begin_elsewhere(&start, twin)?;
             let again = one.descend(twin)?;
@@ -168,7 +168,7 @@ impl Search<'_> {
         Ok(found)
     }
 
-    /// What is assumed as it is in the device of the library that is nearest so.
+    /// What is assumed as it is in the host or device of the library that is nearest so.
     fn begin_elsewhere(&mut self, start: &Twin, twin: &mut Twin) -> Result<(), LabError> {
         let part = self.part.clone();
         let mut ranges = Vec::new();
@@ -178,11 +178,16 @@ impl Search<'_> {
         self.steps += keys(part.as_ref()).len();
         let mut best: Option<(Twin, f64)> = None;
         let mut seen = BTreeSet::new();
-        for device in self.fit.library.list() {
-            let Definition::Device(device) = device else {
-                continue;
+        for known in self.fit.library.list() {
+            let is_alike = match known {
+                Definition::Host(_) => part.is_none(),
+                Definition::Device(_) => part.is_some(),
+                Definition::Storage(_) => false,
             };
-            let rows = device.parameters();
+            if !is_alike {
+                continue;
+            }
+            let rows = known.parameters();
             let value = |key: &str| rows.iter().find(|row| row.key == key).map(|row| &row.value);
             let mut other = start.clone();
             for (row, _) in &ranges {
