@@ -54,7 +54,7 @@ pub(crate) fn run(verb: Verb, context: &Context) -> Result<()> {
 /// Refuses a machine that would change nothing.
 fn check_machine(verb: &Verb, on: &str) -> Result<()> {
     let why = match verb {
-        Verb::Persist(_) => "what a program stores is of no machine",
+        Verb::Persist(args) if !args.has_machine() => "what a program stores is of no machine",
         Verb::Design(_) => "the file of the space names its machines",
         Verb::Plan(args) if !args.has_machine() => "this plan is of no machine",
         Verb::Reproduce(_) => "each published figure names its machine",

@@ -42,6 +42,13 @@ pub struct Args {
     what: What,
 }
 
+impl Args {
+    /// Whether a machine matters: a command is recorded on this host.
+    pub fn has_machine(&self) -> bool {
+        matches!(self.what, What::Record(_))
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum What {
     /// Look at the states that a crash may leave, and find the first illegal one.
