@@ -52,7 +52,7 @@ impl Where {
     }
 }
 
-/// How many processes the kernel has ended for lack of memory since it runs: of the machine, or of any control group.
+/// How many processes the kernel has ended for lack of memory since boot: of the machine, or of any control group.
 fn ended_for_memory(root: &Root) -> u64 {
     let text = root.text("/proc/vmstat");
     let lines = text.known().map_or("", String::as_str).lines();

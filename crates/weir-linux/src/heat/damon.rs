@@ -130,7 +130,7 @@ impl Damon {
             put("state", &"on")?;
         }
         if let Some(note) = &mut damon.note {
-            // Without it only a person can tell later whose threads they are.
+            // Without it a later Weir does not know these threads.
             let _ = note.write_all(threads(root, processes.len()).as_bytes());
         }
         Ok(damon)
@@ -343,7 +343,7 @@ mod tests {
         let mut third = begin().unwrap();
         third.note = None;
         std::mem::forget(third);
-        // Another program has begun anew.
+        // Another program has started DAMON since.
         thread(8, 80);
         assert!(begin().is_err_and(is_used));
     }

@@ -180,7 +180,7 @@ fn widest(root: &Root, value: &Value) -> Option<String> {
     all.known().filter(|_| value.before.is_empty()).cloned()
 }
 
-/// The groups beside that of a list which are partitions.
+/// The partitions among the groups next to that of a list.
 fn partitions_beside(root: &Root, list: &str) -> Vec<String> {
     let above = folder_of(folder_of(list));
     let beside = groups_in(root, above).into_iter();

@@ -295,7 +295,7 @@ impl Watched<'_> {
     }
 }
 
-/// Takes a process for this watch alone, whoever's another one is. The kernel frees the name with the socket.
+/// Takes a process for this watch alone; a watch of another user is refused, too. The kernel frees the name with the socket.
 fn taken(root: &Root, process: u32) -> Result<Option<UnixListener>> {
     let began = started(root, process).unwrap_or_default();
     let name = SocketAddr::from_abstract_name(format!("weir place watch {process} {began}"));
@@ -304,7 +304,7 @@ fn taken(root: &Root, process: u32) -> Result<Option<UnixListener>> {
         Err(error) if error.kind() == std::io::ErrorKind::AddrInUse => Err(Failure::work(format!(
             "another `weir place watch` moves the memory of process {process}: end it first"
         ))),
-        // Without sockets nobody can tell.
+        // Without sockets it is not known whether another watch runs.
         Err(_) => Ok(None),
     }
 }
