@@ -33,8 +33,13 @@ impl Counted {
     /// # Errors
     /// It does not count.
     pub fn now(root: &Root) -> Result<Self> {
+        Self::of(root, Instant::now())
+    }
+
+    /// What the kernel has counted by now, as the counts of an earlier time.
+    fn of(root: &Root, at: Instant) -> Result<Self> {
         Ok(Self {
-            at: Instant::now(),
+            at,
             counts: tiering::counts(root)?,
             pressure: tiering::pressure(root, None).ok(),
         })
@@ -101,14 +106,18 @@ pub(super) fn watch(
         let ahead = Nanos(ahead.as_nanos() as f64);
         let (asked, wrong) = demotion.ask(root, args.window, ahead);
         (wrong.iter()).for_each(|why| say(&format!("weir: warning: {why}")));
-        while !context.stop.requested() && !is_due(moved, Some(due)) && !is_over(movings) {
+        loop {
             std::thread::sleep(LOOK.min(due.saturating_duration_since(Instant::now())));
             let now = Instant::now();
             let time = Nanos(now.duration_since(moved).as_secs_f64() * 1e9);
             (movings.iter_mut()).for_each(|moving| moving.advance(root, time));
             moved = now;
+            if context.stop.requested() || is_due(moved, Some(due)) || is_over(movings) {
+                break;
+            }
         }
-        let now = Counted::now(root)?;
+        // A window has the time that its moves were given, whatever they took: none exceeds their rate.
+        let now = Counted::of(root, moved)?;
         let t_s = now.at.duration_since(start).as_secs_f64();
         let window_s = now.at.duration_since(last.at).as_secs_f64();
         let waited = now.pressure.zip(last.pressure);
