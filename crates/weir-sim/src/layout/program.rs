@@ -103,7 +103,7 @@ fn shelter(tenant: &Tenant, params: &Params, core: &CoreParams) -> CacheCapacity
     CacheCapacity {
         l2: core.private.l2.0 as f64,
         llc: (llc.lines / complexes) as f64 * ways,
-        tlb: core.tlb_reach,
+        tlb: core.tlb_reach.get() as f64 / core.tlb_page.get() as f64,
         page_bits: params.core.page.lines().max(1).ilog2(),
         tlb_bits: params.core.tlb_page.lines().max(1).ilog2(),
     }

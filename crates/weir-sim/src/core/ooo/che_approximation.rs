@@ -68,7 +68,7 @@ impl Flow {
     }
 
     /// The same with its [`classes`](Self::classes), which are the same at all times.
-    fn occupies_of(&self, classes: &[Class], time: f64) -> f64 {
+    pub fn occupies_of(&self, classes: &[Class], time: f64) -> f64 {
         match self.law {
             Law::Uniform => self.lines * self.hits(time),
             Law::Cyclic => self.lines.min(self.rate * time),
@@ -83,7 +83,7 @@ impl Flow {
     }
 
     /// Its lines in classes of about the same popularity, if that goes by rank.
-    fn classes(&self) -> Vec<Class> {
+    pub fn classes(&self) -> Vec<Class> {
         let Law::Ranked(ranking) = self.law else {
             return Vec::new();
         };
@@ -109,7 +109,7 @@ impl Flow {
 }
 
 /// Lines of about the same popularity.
-struct Class {
+pub struct Class {
     /// The share of the region that they are.
     share: f64,
     /// How often each is accessed, relative to the mean of the region.
@@ -177,8 +177,13 @@ pub fn characteristic_time(flows: &[Flow], lines: f64) -> f64 {
     let occupied = |time: f64| {
         let each = flows.iter().zip(&classes);
         each.map(|(flow, classes)| flow.occupies_of(classes, time))
-            .sum::<f64>()
+            .sum()
     };
+    time_of(occupied, lines)
+}
+
+/// The time in which as many different lines are accessed as the cache holds.
+pub fn time_of(occupied: impl Fn(f64) -> f64, lines: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while occupied(high) < lines {
         low = high;

@@ -150,7 +150,7 @@ impl Ooo {
     fn dispatch(&mut self) {
         let visit = &self.next;
         self.tally.touched += 1;
-        let (gap, store, faults) = (visit.gap, visit.store, visit.faults);
+        let (gap, store, walks, faults) = (visit.gap, visit.store, visit.walks, visit.faults);
         if self.phase != u32::from(visit.phase) {
             self.enter_phase();
         }
@@ -164,7 +164,7 @@ impl Ooo {
         let load = match store {
             true => {
                 self.enter_store();
-                None
+                walks.then(|| self.enter_walk())
             }
             false => Some(self.enter_load()),
         };

@@ -14,7 +14,7 @@ pub struct Load {
     pub at: f64,
     /// When its line arrives; [`Ps::MAX`] while this is unknown.
     pub done: Ps,
-    /// Accesses to its line.
+    /// Accesses to its line; none if it is the page walk of a store.
     pub accesses: u32,
     pub line: u64,
     end: u64,
@@ -80,6 +80,28 @@ impl Ooo {
         (number, after)
     }
 
+    /// The page walk of the next visit, a store: as a load, it must be over before the store retires. Returns as
+    /// [`enter_load`](Self::enter_load) does.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_walk(&mut self) -> (u64, u64) {
+        let visit = &self.next;
+        let number = self.loads.numbers().1;
+        self.oldest_load = least(self.oldest_load, self.position);
+        self.loads.push(Load {
+            at: self.position,
+            done: Ps::MAX,
+            table: self.script.table(visit.line),
+            table_cached: visit.table_cached,
+            next_for_line: NONE,
+            waiter: NONE,
+            before: NONE,
+            ..Load::default()
+        });
+        let after = visit.after.map_or(0, |chain| self.chains[chain as usize]);
+        (number, after)
+    }
+
     /// A load that was dispatched starts, or waits for the value of the load `after`.
     #[inline(always)]
     pub(super) fn begin_load(&mut self, number: u64, after: u64) {
@@ -137,6 +159,9 @@ impl Ooo {
         let load = *self.load_mut(number);
         if load.table != 0 {
             return self.walk(number, load.table, load.table_cached);
+        }
+        if load.accesses == 0 {
+            return self.finish(number, self.clock);
         }
         let line = load.line;
         if self.caches.find_l1(line, false) {

@@ -20,7 +20,7 @@
 //! | `super_queue` | outstanding lines: super queue and fill buffers |
 //! | `tags` | the lines of one cache |
 //! | `alike` | a search of many bytes at once |
-//! | `che_approximation` | which lines the last-level cache has |
+//! | `che_approximation`, `tlb` | which lines the last-level cache has, and which pages the TLBs |
 //! | `agenda` | events at a known time |
 //! | `tally` | counters |
 //! | `uses` | what each region reads and writes, and how long the core waits for it |
@@ -48,6 +48,7 @@ mod super_queue;
 mod tags;
 mod tally;
 mod throttle;
+mod tlb;
 mod uses;
 mod visit;
 mod window;

@@ -1,10 +1,11 @@
 //! The regions of a described program as one thread sees them, and which line of a region is next.
 
-use weir_model::units::{Bytes, LINE_BYTES};
+use weir_model::units::LINE_BYTES;
 use weir_model::workload::{Order, Phase, Region, Within};
 
 use super::che_approximation::{Flow, Law, Popularity, Ranking, characteristic_time};
 use super::ranks::Ranks;
+use super::tlb::{self, PageFlow};
 use super::visit::Visit;
 use crate::rng::{self, Permutation};
 
@@ -21,8 +22,8 @@ pub struct CacheCapacity {
     pub l2: f64,
     /// See `l2`.
     pub llc: f64,
-    /// Bytes that the TLBs reach.
-    pub tlb: Bytes,
+    /// Entries of the TLBs.
+    pub tlb: f64,
     /// log2 of the lines of a page of the machine.
     pub page_bits: u32,
     /// The same of what an entry of the TLBs covers.
@@ -71,7 +72,8 @@ pub struct Part {
     pub walks: u64,
     /// For the probability that the last-level cache has a line.
     flow: Flow,
-    own: Flow,
+    /// The same of one thread.
+    pub own: Flow,
     pub cached: f64,
 }
 
@@ -298,13 +300,14 @@ pub fn phase_parts(
         part.gap = gap * f64::from(part.visit.accesses);
         part.flow.rate = touched * f64::from(threads);
         part.own.rate = touched;
-        let reach = caches.tlb.get() as f64 / region.bytes.get() as f64;
-        let covered = match region.order {
-            Order::Apex => reach.min(1.0).powf(region.skew),
-            _ => reach,
-        };
-        part.walks = chance((1.0 - covered).max(0.0));
         parts.push(part);
+    }
+    let page = f64::from(1 << caches.tlb_bits);
+    let of = |part| PageFlow::of(part, f64::from(threads), page);
+    let pages: Vec<PageFlow> = parts.iter().map(of).collect();
+    let in_tlbs = tlb::characteristic_time(&pages, caches.tlb);
+    for (part, pages) in parts.iter_mut().zip(&pages) {
+        part.walks = chance((1.0 - pages.hits(in_tlbs)).max(0.0));
     }
     // The last is next if no other is.
     if let Some(last) = ups.last_mut() {

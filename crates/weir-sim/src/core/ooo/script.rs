@@ -369,7 +369,7 @@ impl Script {
     }
 
     /// The kernel clears a page before its first access: a store to each of its lines, in place of that
-    /// access.
+    /// access. Its own pages are large.
     #[cold]
     fn clear_page(&mut self, visit: &mut Visit) {
         let first = *visit;
@@ -379,6 +379,7 @@ impl Script {
             store: true,
             non_temporal: false,
             mispredicted: false,
+            walks: false,
             after: None,
             stride: 0,
             ..first
