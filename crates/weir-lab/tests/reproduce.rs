@@ -392,8 +392,19 @@ fn a_rule_may_ask_for_anything_and_show_a_form_of_its_own() {
     assert_eq!(failed.kind, RowKind::NotModelled);
     assert_eq!(answered.platforms.keys().collect::<Vec<_>>(), ["skx2s"]);
 
-    let later = rows(&published, &rules, &open, &()).rows;
-    assert!(later[0].ours.is_none() && later[0].note.contains("takes minutes"));
+    let later = rows(&published, &rules, &open, &());
+    assert!(later.rows[0].ours.is_none() && later.rows[0].note.contains("takes minutes"));
+    let about = About {
+        machine: &Identity::default(),
+        topology: &Topology::default(),
+    };
+    let said = later.answer(about);
+    let of = |about: &str| {
+        let mut said = said.iter().filter(|verdict| verdict.about == about);
+        said.next().map(|verdict| verdict.text.as_str())
+    };
+    assert_eq!(of("not run"), Some("2 rows take minutes"));
+    assert_eq!(of("not modelled"), None);
 }
 
 #[test]

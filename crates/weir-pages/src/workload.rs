@@ -208,6 +208,23 @@ impl PagedWorkload {
         })
     }
 
+    /// The last time in seconds at which memory is allocated or freed; pages that are renewed aside.
+    pub fn grows_until(&self) -> f64 {
+        let times = self.regions.iter().flat_map(|region| {
+            let growth = region.growth;
+            let shrinks = growth.shrinks_from_s.is_finite() && growth.kept < 1.0;
+            [
+                if growth.initial < 1.0 {
+                    growth.full_s
+                } else {
+                    0.0
+                },
+                if shrinks { growth.shrunk_s } else { 0.0 },
+            ]
+        });
+        times.fold(0.0, f64::max)
+    }
+
     /// The most bytes that are allocated at once.
     pub fn peak(&self) -> Bytes {
         let times = self.regions.iter().flat_map(|r| {

@@ -137,7 +137,7 @@ impl Outcome for Imported {
                     col("cache"),
                     col("trace_mpki").head("trace").places(3),
                     col("described_mpki").head("described").places(3),
-                    col("off_pct").head("off").signed().places(1),
+                    col("off_pct").head("off").signed(),
                 ],
             ),
             View::table(

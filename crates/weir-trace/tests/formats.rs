@@ -276,6 +276,15 @@ fn other_byte_orders_are_reported() {
     .concat();
     let entries = [vec![0, 25, 0, 0], 5_u64.to_be_bytes().to_vec()].concat();
     for (format, bytes) in [
+        // An instruction whose address ends in zeros could be of either order, its successor not.
+        (
+            Format::Champsim,
+            [
+                turned(record(0x40_0000, [0; 6], [0, 0], [0; 4]), 8),
+                champsim.clone(),
+            ]
+            .concat(),
+        ),
         (Format::Champsim, champsim),
         (Format::Drmemtrace, entries),
         (Format::Gem5, b"5meg\x06".to_vec()),

@@ -233,6 +233,7 @@ impl<'a> Job<'a> {
             mut store,
             mut trouble,
             progress,
+            few,
             planned,
             repetitions,
             wanted,
@@ -242,7 +243,7 @@ impl<'a> Job<'a> {
             answered,
             ..
         } = state;
-        if let Some(progress) = progress {
+        for progress in [progress, few].into_iter().flatten() {
             progress.end();
         }
         let kept = kept.len();

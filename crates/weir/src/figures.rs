@@ -14,7 +14,7 @@ use crate::progress::Progress;
 use crate::session::say;
 use crate::store::{Figure, RunId, Store, StoreError};
 
-/// This many steps are worth a report of progress.
+/// This many steps are announced; fewer are reported only where they take long.
 const MANY: usize = 10;
 
 /// How many times the work of a core that streams a core takes whose accesses are timed: its windows are five times as
@@ -57,6 +57,8 @@ pub(crate) struct Kept {
     pub(crate) store: Store,
     pub(crate) trouble: Option<StoreError>,
     pub(crate) progress: Option<Progress>,
+    /// Of a few steps.
+    pub(crate) few: Option<Progress>,
     pub(crate) planned: usize,
     pub(crate) measured: usize,
     /// Other answers that were not stored.
@@ -95,6 +97,7 @@ impl Kept {
             store,
             trouble: None,
             progress: None,
+            few: None,
             planned: 0,
             measured: 0,
             answered: 0,
@@ -107,6 +110,27 @@ impl Kept {
             unsaved: Vec::new(),
             steps: (0, 0),
         }
+    }
+
+    /// One of this many steps begins.
+    fn step(&mut self, verb: &str, of: usize, quiet: bool) {
+        let (done, all) = self.steps;
+        if done == all || of != all {
+            self.steps = (0, of);
+            for progress in [self.progress.take(), self.few.take()]
+                .into_iter()
+                .flatten()
+            {
+                progress.end();
+            }
+        }
+        self.steps.0 += 1;
+        let progress = match of >= MANY {
+            true => (self.progress).get_or_insert_with(|| Progress::begin(verb, of, quiet)),
+            false => (self.few).get_or_insert_with(|| Progress::few(verb, of, quiet)),
+        };
+        let share = (self.steps.0 - 1) as f64 / of as f64;
+        progress.step(self.steps.0, of, share);
     }
 
     /// Whether the store is worth a try: a full disk may have room again, but a store that another process holds
@@ -259,6 +283,9 @@ impl Keep<'_> {
 
     /// Shows how far the run is, and notes what an end would wait for.
     fn show(&self, state: &mut Kept) {
+        if let Some(few) = state.few.take() {
+            few.end();
+        }
         let new = state.wanted.saturating_sub(state.reused).max(1);
         let total = new.max(state.measured);
         let title = format!("{} on {}", self.verb, self.chosen.identity.name);
@@ -326,25 +353,7 @@ impl Keeper for Keep<'_> {
     }
 
     fn step(&self, of: usize) {
-        let mut state = self.state();
-        let state = &mut *state;
-        let (done, all) = state.steps;
-        if done == all || of != all {
-            state.steps = (0, of);
-            if let Some(progress) = state.progress.take() {
-                progress.end();
-            }
-        }
-        state.steps.0 += 1;
-        if of >= MANY {
-            let (verb, quiet) = (self.verb, self.context.global.quiet);
-            let begin = || Progress::begin(verb, of, quiet);
-            state.progress.get_or_insert_with(begin).step(
-                state.steps.0,
-                of,
-                (state.steps.0 - 1) as f64 / of as f64,
-            );
-        }
+        self.state().step(self.verb, of, self.context.global.quiet);
     }
 
     fn recall(&self, address: &str) -> Option<String> {
@@ -367,5 +376,23 @@ impl Keeper for Keep<'_> {
 
     fn stop(&self) -> bool {
         self.context.stop.requested()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_few_steps_are_followed_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = Store::open(&folder.path().join("runs")).unwrap();
+        let mut kept = Kept::new(store);
+        let mut after = |of| {
+            kept.step("tier population", of, true);
+            (kept.progress.is_some(), kept.few.is_some())
+        };
+        assert_eq!(after(3), (false, true));
+        assert_eq!(after(MANY), (true, false));
     }
 }

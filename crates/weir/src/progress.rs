@@ -105,16 +105,22 @@ impl Progress {
     /// Begins to show progress over `of` figures, unless asked to be quiet.
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
         let said = format!("{title}: {}", count(of as u64, "figure"));
-        Self::said((title, &said), of, quiet)
+        Self::said((title, Some(&said)), of, quiet)
+    }
+
+    /// The same of so few figures that they are not announced: where they take long, lines say how far they are.
+    pub fn few(title: &str, of: usize, quiet: bool) -> Self {
+        Self::said((title, None), of, quiet)
     }
 
     /// Begins to show progress in percent.
     pub fn percent(title: &str, quiet: bool) -> Self {
-        Self::said((title, title), 100, quiet)
+        Self::said((title, Some(title)), 100, quiet)
     }
 
-    fn said((title, first): (&str, &str), of: usize, quiet: bool) -> Self {
-        let shown = if quiet {
+    fn said((title, first): (&str, Option<&str>), of: usize, quiet: bool) -> Self {
+        // A session shows what is announced.
+        let shown = if quiet || first.is_none() && session::is_active() {
             Shown::Nothing
         } else if session::is_active() {
             session::reached(title, 0, of);
@@ -132,7 +138,9 @@ impl Progress {
             bar.enable_steady_tick(Duration::from_secs(1));
             Shown::Bar(bar)
         } else {
-            say(first);
+            if let Some(first) = first {
+                say(first);
+            }
             Shown::Lines(Lines::begin(title.to_owned(), of, SPARSE, say))
         };
         let began = Instant::now();

@@ -153,11 +153,15 @@ fn a_generated_trace_is_written_and_gives_the_figures_of_its_cluster() {
 fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
     let place = Place::new();
     let good = "arrival_s,departure_s,cores,memory_gib\n0,900,2,8\n0,1000,4,16\n";
-    place.file("t.csv", format!("{good}9,3,2,8\n10,20,200,8\n"));
+    place.file(
+        "t.csv",
+        format!("{good}9,3,2,8\n10,20,200,8\n11,20,2,lots\n"),
+    );
     let done = place.run("plan pool --trace t.csv --machines 4").expect(0);
     for words in [
         "ends before its beginning: 1 in all, first line 4",
-        "larger than a machine: 1 in all",
+        "larger than a machine: 1 in all, first VM 3; left out",
+        "unreadable: 1 in all, first line 6; in line 6 `memory_gib` is `lots`; left out",
     ] {
         assert!(done.err().contains(words), "{}", done.err());
     }
@@ -184,6 +188,29 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
     place
         .run("plan pool --trace mib.csv")
         .refuses(2, &["another unit than GiB"]);
+    // Without a VM there is nothing to answer.
+    place
+        .run("plan pool --trace t.csv --machine 2:1GiB")
+        .refuses(
+            2,
+            &[
+                "t.csv: no VM fits into a machine of 2 cores, 1 GiB",
+                "--machine",
+            ],
+        );
+    // A machine of which no core is rented for an hour has no stranded memory to speak of.
+    place.file(
+        "one.csv",
+        "arrival_s,departure_s,cores,memory_gib\n0,900,2,8\n",
+    );
+    let one = place.run("plan pool --trace one.csv --machines 4 --pools 4 --format json");
+    assert_eq!(rows(&one.expect(0).json(), "stranding").len(), 0);
+    let shown = place.run("runs show last").expect(0).out();
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        shown.contains("it cannot see the memory that is stranded when"),
+        "{shown}"
+    );
     place
         .run("plan pool --trace none.csv")
         .refuses(2, &["none.csv"]);

@@ -126,6 +126,18 @@ fn policies_are_compared_on_drawn_workloads() {
     let alone = "tier simulate --on emr2s,core.count=4+cxl-a --size 64MiB --for 5s --policy tpp";
     let said = place.run(alone).expect(0).out();
     assert!(said.starts_with("web1 at 2:1: tpp: once settled"), "{said}");
+    // Its memory grows for ten minutes, and few pages that were demoted come back.
+    let growing = "tier simulate --on emr2s,core.count=4+cxl-a --size 256MiB --for 60s --ratio 1:15 --policy tpp,neomem";
+    let said = place.run(growing).expect(0).out();
+    let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        said.contains("nothing is settled; give --for 800s or more"),
+        "{said}"
+    );
+    assert!(
+        said.contains(" 99.") && !said.contains("back and forth"),
+        "{said}"
+    );
     let other = compared("--seed 9 --format json");
     assert_eq!(other.workloads.len(), 9);
     assert_ne!(other.workloads, one.workloads);
@@ -248,6 +260,16 @@ fn wrong_requests_are_refused_with_what_is_right() {
             "tier simulate --on emr2s,core.count=4+cxl-a --ratio 2",
             2,
             "FAST:SLOW",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --size 64MiB --ratio 100:1",
+            2,
+            "cxl0 would have",
+        ),
+        (
+            "tier simulate --on emr2s,core.count=4+cxl-a --workload chase --size 64MiB --ratio 1:100",
+            2,
+            "dram would have",
         ),
         ("tier simulate --on emr2s", 2, "cxl0"),
         (
@@ -468,6 +490,14 @@ fn advice_is_given_from_a_profile_alone() {
         .collect();
     assert_eq!(policies, ["first-touch", "tpp"]);
     assert!(of_run.policies[1].low_pct <= of_run.policies[1].high_pct);
+    // Two of them do not reach the lower end of the share of stalled time.
+    let doubt = |run: u32| {
+        let said = place.run(format!("runs show {run}")).expect(0).out();
+        said.contains("2 workloads do not reach the ends of what the profile does not say")
+    };
+    assert!(doubt(2));
+    let known = "tier advise 1 --on emr2s,core.count=4+cxl-a --variations 2 --for 20s --policy tpp --mlp 2 --stalled 0.4 --writes 0.3";
+    assert!(!place.run(known).expect(0).out().contains("do not reach"));
     let assumed: Vec<&str> = of_run.assumed.iter().map(|row| row.what.as_str()).collect();
     assert!(assumed.contains(&"accesses at once"), "{assumed:?}");
     assert_eq!(of_run, advised("profile.json"));
@@ -523,6 +553,7 @@ fn advice_is_given_from_a_profile_alone() {
             2,
             "there is no file nope.json",
         ),
+        ("/dev/null --on emr2s+cxl-a", 2, "/dev/null is no profile"),
         ("1 --on emr2s", 2, "cxl0"),
     ] {
         let err = place

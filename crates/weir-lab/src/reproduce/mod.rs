@@ -62,6 +62,9 @@ pub struct Engine<'a> {
     pub with_slow: bool,
 }
 
+/// How the note of a row begins that was not answered for the time that it takes.
+const TAKES_MINUTES: &str = "takes minutes";
+
 /// A row that has a rule, or has none.
 type Ruled<'r> = (&'r Published, Option<&'r Rule>);
 
@@ -193,7 +196,7 @@ impl Engine<'_> {
         if rule.is_slow && !self.with_slow {
             let paper = &row.paper;
             return without(format!(
-                "takes minutes; `weir reproduce {paper}` and --only answer it"
+                "{TAKES_MINUTES}; `weir reproduce {paper}` and --only answer it"
             ));
         }
         let ours = match results.figure(figure)? {

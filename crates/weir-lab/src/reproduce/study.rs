@@ -12,7 +12,7 @@ use weir_model::published::{self, Paper, Published};
 
 use super::rule::{On, Rule};
 use super::sensitivity::{Assumption, End, Sensitivity, assumptions, sensitivity};
-use super::{Engine, Reproduction, of_papers};
+use super::{Engine, Reproduction, TAKES_MINUTES, of_papers};
 use crate::study::{About, Outcome, Study};
 use crate::view::{Only, View, col};
 use crate::{Lab, LabError, Severity, Verdict};
@@ -185,8 +185,20 @@ impl Outcome for Reproduction {
             RowKind::Calibrated,
             RowKind::NotModelled,
         ];
-        let counted = predicted_first.map(|kind| Some(note(kind.name(), count(&self.rows, kind)?)));
+        // A row that was not asked for is not one that no model answers.
+        let not_run = |row: &&ReproduceRow| row.note.starts_with(TAKES_MINUTES);
+        let (later, answered): (Vec<&ReproduceRow>, Vec<_>) = self.rows.iter().partition(not_run);
+        let counted = predicted_first.map(|kind| Some(note(kind.name(), count(&answered, kind)?)));
         let mut all: Vec<Verdict> = counted.into_iter().flatten().collect();
+        if !later.is_empty() {
+            let rows = if later.len() == 1 {
+                "row takes"
+            } else {
+                "rows take"
+            };
+            let text = format!("{} {rows} minutes", later.len());
+            all.push(note("not run", text));
+        }
         let mut by_note: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for row in self.rows.iter().filter(|row| !row.note.is_empty()) {
             by_note.entry(&row.note).or_default().push(&row.id);
@@ -241,8 +253,8 @@ impl Outcome for Reproduction {
 }
 
 /// How many rows of a kind there are, and how far they are off.
-fn count(rows: &[ReproduceRow], kind: RowKind) -> Option<String> {
-    let of_kind: Vec<&ReproduceRow> = rows.iter().filter(|row| row.kind == kind).collect();
+fn count(rows: &[&ReproduceRow], kind: RowKind) -> Option<String> {
+    let of_kind: Vec<_> = rows.iter().filter(|row| row.kind == kind).collect();
     let off = of_kind.iter().filter_map(|row| row.difference_pct);
     let off: Vec<f64> = off.map(f64::abs).collect();
     let rows = if of_kind.len() == 1 { "row" } else { "rows" };

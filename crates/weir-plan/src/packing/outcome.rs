@@ -90,28 +90,50 @@ impl Outcome for PackingBound {
 
     fn answer(&self, _: About<'_>) -> Vec<Verdict> {
         let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
-        let now = self.packings.iter().filter(|row| row.inflate == 1);
-        let best = now.max_by(|a, b| a.gain_fractional.total_cmp(&b.gain_fractional));
+        // VMs that fill no two pools leave nothing to compare.
+        let tells = |row: &&PackingRow| row.pool > 1 && row.upper > 1;
+        let now = || self.packings.iter().filter(|row| row.inflate == 1);
+        let best =
+            (now().filter(tells)).max_by(|a, b| a.gain_fractional.total_cmp(&b.gain_fractional));
         let mut notes = Vec::new();
         if let Some(best) = best {
-            let gains = |row: &&PackingRow| {
-                row.inflate > 1 && row.gain_fractional >= VISIBLE && row.vms > 0
-            };
-            let from = self
-                .packings
-                .iter()
-                .filter(gains)
+            let mut larger = (self.packings.iter())
+                .filter(|row| row.inflate > 1)
+                .filter(tells)
+                .peekable();
+            let tried = larger.peek().is_some();
+            let from = larger
+                .filter(|row| row.gain_fractional >= VISIBLE)
                 .map(|row| row.inflate)
                 .min();
             let later = match from {
-                Some(from) => format!("VMs {from} times as large gain 1 % or more"),
-                None => "larger VMs gain less than 1 % as well".into(),
+                Some(from) => format!("; VMs {from} times as large gain 1 % or more"),
+                None if tried => "; larger VMs gain less than 1 % as well".into(),
+                None => String::new(),
             };
-            let percent = 100.0 * (best.gain_fractional - 1.0);
+            let percent = 100.0 * (best.gain_fractional - 1.0).max(0.0);
+            let largest = now().filter(tells).map(|row| row.pool).max().unwrap_or(1);
             notes.push(note(
                 "packing",
-                format!("pools of up to {} machines hold at most {percent:.1} % more of these VMs; {later}", largest(&self.packings)),
+                format!("pools of up to {largest} machines hold at most {percent:.1} % more of these VMs{later}"),
             ));
+        }
+        let small = now().filter(|row| row.pool > 1 && row.upper <= 1 && row.vms > 0);
+        if let Some(small) = small.min_by_key(|row| row.pool) {
+            let single = now().find(|row| row.pool == 1 && row.machine == small.machine);
+            let text = format!(
+                "{} for these VMs, so that what pools of {} machines or more gain does not show; take a trace of more VMs",
+                match single.map_or(0, |row| row.upper) {
+                    1 => "1 machine is enough".to_owned(),
+                    several => format!("{several} machines are enough"),
+                },
+                small.pool
+            );
+            let severity = match notes.is_empty() {
+                true => Severity::Note,
+                false => Severity::Doubt,
+            };
+            notes.push(Verdict::new(severity, "packing", text));
         }
         let left = self.packings.iter().filter(|row| row.too_large > 0);
         if let Some(row) = left.max_by_key(|row| row.too_large) {
@@ -157,6 +179,66 @@ impl Outcome for PackingBound {
     }
 }
 
-fn largest(rows: &[PackingRow]) -> u32 {
-    rows.iter().map(|row| row.pool).max().unwrap_or(1)
+#[cfg(test)]
+mod tests {
+    use weir_model::machine::Identity;
+    use weir_model::topology::Topology;
+
+    use super::*;
+    use crate::packing::Packing;
+    use crate::packing::bins::{Kind, Shape};
+
+    fn said(vms: u64, inflate: &[u32]) -> Vec<String> {
+        let packing = Packing {
+            inflate: inflate.to_vec(),
+            pools: vec![2, 16],
+        };
+        let (cores, memory) = (10, 40);
+        let kinds = [Kind {
+            shape: Shape { cores, memory },
+            count: vms,
+        }];
+        let machine = Shape {
+            cores: 100,
+            memory: 400,
+        };
+        let packings = packing.of("m", &kinds, machine, &|| true).unwrap();
+        let bound = PackingBound {
+            packings,
+            notes: Vec::new(),
+        };
+        let about = About {
+            machine: &Identity::default(),
+            topology: &Topology::default(),
+        };
+        let said = bound.answer(about).into_iter();
+        said.map(|verdict| verdict.text).collect()
+    }
+
+    #[test]
+    fn a_pool_that_has_room_for_all_says_nothing_of_a_gain() {
+        assert!(
+            said(3, &[1])[0].starts_with("1 machine is enough for these VMs"),
+            "{:?}",
+            said(3, &[1])
+        );
+        // Five machines are three pools of two, and less than one of sixteen.
+        let some = said(50, &[1]);
+        assert_eq!(
+            some[0],
+            "pools of up to 2 machines hold at most 0.0 % more of these VMs"
+        );
+        assert!(
+            some[1].starts_with("5 machines are enough for these VMs, so that what pools of 16"),
+            "{some:?}"
+        );
+    }
+
+    #[test]
+    fn larger_vms_are_judged_only_where_they_were_packed() {
+        assert!(!said(1600, &[1])[0].contains("larger VMs"));
+        assert!(said(1600, &[1, 2])[0].ends_with("; larger VMs gain less than 1 % as well"));
+        // Of VMs that no machine has room for nothing is known.
+        assert!(!said(1600, &[1, 64])[0].contains("larger VMs"));
+    }
 }

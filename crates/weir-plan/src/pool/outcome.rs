@@ -242,7 +242,10 @@ fn difference(best: &Saving, gain: f64, stranding: &[StrandedBucket]) -> String 
         .iter()
         .map(|bucket| bucket.mean_pct * bucket.days as f64)
         .sum::<f64>();
-    let stranded = stranded / days.max(1) as f64;
+    let stranded = match days {
+        0 => "memory".to_owned(),
+        days => format!("{:.1} % of the memory", stranded / days as f64),
+    };
     let packed = 100.0 * (gain - 1.0);
     let as_split = best.as_split_pct.map_or(String::new(), |saved| {
         format!(
@@ -252,7 +255,7 @@ fn difference(best: &Saving, gain: f64, stranding: &[StrandedBucket]) -> String 
     });
     format!(
         "pools save {:.1} %, packing gains {packed:.1} %. Packing keeps the memory for each core: it cannot see the \
-         {stranded:.1} % of the memory that is stranded when cores are rented, nor that machines have their peaks at different \
+         {stranded} that is stranded when cores are rented, nor that machines have their peaks at different \
          times.{as_split}. DIMM sizes and headroom are in neither",
         best.saved_pct
     )

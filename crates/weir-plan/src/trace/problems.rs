@@ -59,6 +59,8 @@ impl Problem {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Problems {
     found: Vec<(Problem, u64, Vec<u64>)>,
+    /// What could not be read in the first line that is unreadable.
+    unread: Option<String>,
 }
 
 /// How many lines have a problem.
@@ -70,8 +72,33 @@ pub struct ProblemCount {
     pub lines: u64,
     /// The first of them.
     pub first: Vec<u64>,
+    /// What could not be read in the first of them, where that is the problem and the file has named columns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unread: Option<String>,
     /// What was done.
     pub policy: String,
+}
+
+impl ProblemCount {
+    /// In words, without the file; `what` is what `first` counts.
+    pub fn words(&self, what: &str) -> String {
+        let first: Vec<String> = self.first.iter().map(u64::to_string).collect();
+        let more = match self.lines > self.first.len() as u64 {
+            true => ", …",
+            false => "",
+        };
+        let unread = self.unread.as_ref().zip(self.first.first());
+        let unread = unread.map_or(String::new(), |(unread, line)| {
+            format!("; in line {line} {unread}")
+        });
+        format!(
+            "{}: {} in all, {what} {}{more}{unread}; {}",
+            self.problem,
+            self.lines,
+            first.join(", "),
+            self.policy
+        )
+    }
 }
 
 impl Problems {
@@ -89,6 +116,11 @@ impl Problems {
         }
     }
 
+    /// Keeps what could not be read in the first line that is unreadable.
+    pub fn unread(&mut self, what: impl FnOnce() -> String) {
+        self.unread.get_or_insert_with(what);
+    }
+
     /// How many lines have this problem.
     pub fn count(&self, problem: Problem) -> u64 {
         let found = self.found.iter().find(|(known, ..)| *known == problem);
@@ -104,6 +136,10 @@ impl Problems {
                 problem: *problem,
                 lines: *lines,
                 first: first.clone(),
+                unread: self
+                    .unread
+                    .clone()
+                    .filter(|_| *problem == Problem::Unreadable),
                 policy: problem.policy().into(),
             });
         rows.collect()
@@ -111,21 +147,9 @@ impl Problems {
 
     /// The same in words, a sentence for each problem.
     pub fn words(&self, file: &str) -> Vec<String> {
-        let words = self.counts().into_iter().map(|row| {
-            let first: Vec<String> = row.first.iter().map(u64::to_string).collect();
-            let more = if row.lines > row.first.len() as u64 {
-                ", …"
-            } else {
-                ""
-            };
-            format!(
-                "{file}: {}: {} in all, line {}{more}; {}",
-                row.problem,
-                row.lines,
-                first.join(", "),
-                row.policy
-            )
-        });
-        words.collect()
+        let words = self.counts().into_iter();
+        words
+            .map(|row| format!("{file}: {}", row.words("line")))
+            .collect()
     }
 }

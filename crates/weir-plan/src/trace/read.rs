@@ -12,6 +12,8 @@ use super::{GIB, STAYS, Trace, UNKNOWN, Vm};
 /// The head of our own columns. The last four may be absent.
 pub const HEAD: &str =
     "arrival_s,departure_s,cores,memory_gib,customer,type,touched_pct,insensitive";
+/// How many columns these are.
+const COLUMNS: usize = 8;
 /// Columns that a file must have.
 const NEEDED: usize = 4;
 /// Seconds without an arrival that are a gap.
@@ -220,42 +222,48 @@ impl Reader<'_> {
     }
 
     fn own(&mut self, fields: &[&str]) -> Result<Vm, Problem> {
-        let field = |column: usize| {
-            self.places
-                .get(column)
-                .copied()
-                .flatten()
+        let text: [&str; COLUMNS] = std::array::from_fn(|column| {
+            let place = self.places.get(column).copied().flatten();
+            place
                 .and_then(|at| fields.get(at))
                 .copied()
-        };
-        let text = |column| field(column).unwrap_or_default();
-        let (customer, kind) = (text(4), text(5));
-        let vm = Vm {
-            arrival: seconds(text(0))?.ok_or(Problem::Unreadable)?,
-            departure: seconds(text(1))?.unwrap_or(STAYS),
-            millicores: scaled(text(2), 1000.0)?,
-            memory_mib: scaled(text(3), f64::from(GIB))?,
-            touched_pct: match text(6) {
-                "" => UNKNOWN,
-                share => share
-                    .parse()
-                    .ok()
-                    .filter(|share| *share <= 100)
-                    .ok_or(Problem::Unreadable)?,
-            },
-            insensitive: match text(7) {
-                "" => None,
-                "yes" | "true" | "1" => Some(true),
-                "no" | "false" | "0" => Some(false),
-                _ => return Err(Problem::Unreadable),
-            },
-            customer: 0,
-            kind: 0,
-        };
+                .unwrap_or_default()
+        });
         Ok(Vm {
-            customer: self.customers.number(customer),
-            kind: kind_number(&mut self.kinds, kind),
-            ..vm
+            arrival: self.cell(0, text, |text| seconds(text)?.ok_or(Problem::Unreadable))?,
+            departure: self.cell(1, text, seconds)?.unwrap_or(STAYS),
+            millicores: self.cell(2, text, |text| scaled(text, 1000.0))?,
+            memory_mib: self.cell(3, text, |text| scaled(text, f64::from(GIB)))?,
+            touched_pct: self.cell(6, text, |text| match text {
+                "" => Ok(UNKNOWN),
+                share => (share.parse().ok())
+                    .filter(|share| *share <= 100)
+                    .ok_or(Problem::Unreadable),
+            })?,
+            insensitive: self.cell(7, text, |text| match text {
+                "" => Ok(None),
+                "yes" | "true" | "1" => Ok(Some(true)),
+                "no" | "false" | "0" => Ok(Some(false)),
+                _ => Err(Problem::Unreadable),
+            })?,
+            customer: self.customers.number(text[4]),
+            kind: kind_number(&mut self.kinds, text[5]),
+        })
+    }
+
+    /// Reads a field of our own columns, and keeps which was the first that it could not read.
+    fn cell<T>(
+        &mut self,
+        column: usize,
+        text: [&str; COLUMNS],
+        read: impl FnOnce(&str) -> Result<T, Problem>,
+    ) -> Result<T, Problem> {
+        read(text[column]).inspect_err(|_| {
+            let name = HEAD.split(',').nth(column).unwrap_or_default();
+            self.problems.unread(|| match text[column] {
+                "" => format!("`{name}` is empty"),
+                text => format!("`{name}` is `{text}`"),
+            });
         })
     }
 
@@ -363,6 +371,12 @@ mod tests {
         };
         assert_eq!(counted(Problem::EndsBeforeBeginning), (1, Some(vec![3])));
         assert_eq!(counted(Problem::Unreadable), (2, Some(vec![4, 7])));
+        assert!(
+            problems.words("t.csv").iter().any(|words| words
+                .contains("2 in all, line 4, 7; in line 4 `memory_gib` is `much`; left out")),
+            "{:?}",
+            problems.words("t.csv")
+        );
         assert_eq!(counted(Problem::Empty), (1, Some(vec![5])));
         assert_eq!(counted(Problem::Gap), (1, Some(vec![8])));
         let words = problems.words("t.csv").join("\n");
@@ -382,7 +396,9 @@ mod tests {
         assert!(message("arrival_s,begin\n").contains("`begin` is not a column"));
         let none = message("arrival_s,departure_s,cores,memory_gib\n1,2,x,4\n");
         assert!(
-            none.contains("no line is a VM; t.csv: unreadable: 1 in all, line 2"),
+            none.contains(
+                "no line is a VM; t.csv: unreadable: 1 in all, line 2; in line 2 `cores` is `x`"
+            ),
             "{none}"
         );
         let unit = message("arrival_s,departure_s,cores,memory_gib\n1,2,2,8192\n1,2,2,4096\n");

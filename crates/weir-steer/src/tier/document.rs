@@ -30,6 +30,9 @@ pub struct Simulated {
     pub ratio: String,
     /// Simulated time in seconds.
     pub seconds: f64,
+    /// Until when the memory of the workload grows or shrinks, in seconds, where that is after the last quarter has begun.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grows_s: Option<f64>,
     /// The length of an interval, each of which has a fixed point of latency and traffic.
     pub interval_s: f64,
     /// Latency of requests with all memory in the fast tier.

@@ -236,18 +236,31 @@ impl Outcome for Compared {
             return Vec::new();
         };
         let what = count(u64::from(self.count), "workload");
-        let gain = match best.policy == FIRST {
-            true => format!(
+        // What a table with one decimal does not tell apart.
+        let alike: Vec<&str> = (order.iter())
+            .filter(|policy| best.gain_pct - policy.gain_pct < 0.05)
+            .map(|policy| policy.policy.as_str())
+            .collect();
+        let gain = match (alike.contains(&FIRST), alike.as_slice()) {
+            (true, [_]) => format!(
                 "no policy gains over first touch in the geometric mean; {} comes closest, {} %",
                 next.policy,
                 percent(next.gain_pct)
             ),
-            false => format!(
+            (true, _) => {
+                "no policy gains over first touch in the geometric mean, by 0.05 % or more".into()
+            }
+            (false, [_]) => format!(
                 "{} gains {:.1} % over first touch in the geometric mean, {:.1} % more than {}, the next best policy",
                 best.policy,
                 best.gain_pct,
                 than(100.0 + best.gain_pct, 100.0 + next.gain_pct),
                 next.policy
+            ),
+            (false, alike) => format!(
+                "{} gain {:.1} % over first touch in the geometric mean, and differ by less than 0.05 %",
+                alike.join(", "),
+                best.gain_pct
             ),
         };
         let mut all = vec![Verdict::new(Severity::Note, what.as_str(), gain)];
@@ -301,5 +314,60 @@ impl Outcome for Compared {
             .only(Only::Is("policy", best.into())),
             View::grid("workloads", title, "workload", &["policy"], "gain_pct").on(Medium::Page),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::machine::Identity;
+    use weir_model::topology::Topology;
+    use weir_model::units::GbPerSec;
+
+    use super::*;
+
+    fn said(gains: &[(&str, f64)]) -> String {
+        let overall = |(policy, gain_pct): &(&str, f64)| Overall {
+            policy: (*policy).into(),
+            gain_pct: *gain_pct,
+            least_pct: 0.0,
+            below: 0,
+            best: 0,
+        };
+        let curve = |ns| TierCurve::of_queue(Nanos(ns), GbPerSec(100.0));
+        let compared = Compared {
+            policies: gains.iter().map(overall).collect(),
+            workloads: Vec::new(),
+            count: 3,
+            drawn_with: 1,
+            size: Bytes::gib(1),
+            seconds: 9.0,
+            fast: "dram".parse().unwrap(),
+            slow: "cxl0".parse().unwrap(),
+            curves: [curve(100.0), curve(200.0)],
+        };
+        let about = About {
+            machine: &Identity::default(),
+            topology: &Topology::default(),
+        };
+        compared.answer(about)[0].text.clone()
+    }
+
+    #[test]
+    fn policies_that_do_as_well_are_named_together() {
+        assert_eq!(
+            said(&[
+                (FIRST, 0.0),
+                ("tpp", 6.14),
+                ("alto", 6.15),
+                ("payback", 6.12),
+                ("colloid", 5.0)
+            ]),
+            "alto, tpp, payback gain 6.2 % over first touch in the geometric mean, and differ by less than 0.05 %"
+        );
+        assert!(
+            said(&[(FIRST, 0.0), ("tpp", 0.001), ("alto", 0.0)]).starts_with("no policy gains")
+        );
+        assert!(said(&[(FIRST, 0.0), ("tpp", 6.0), ("alto", 4.0)]).starts_with("tpp gains 6.0 %"));
+        assert!(said(&[(FIRST, 0.0), ("tpp", -6.0)]).ends_with("tpp comes closest, -6.0 %"));
     }
 }

@@ -6,17 +6,21 @@ use weir_model::number::slower;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::Workload;
-use weir_pages::{PagedWorkload, TierCurve, presets};
+use weir_pages::{Memory, PagedWorkload, TierCurve, presets};
 
 use super::curves::curves_of_two;
 use super::described::{self, RequestShape};
 use super::document::{PolicyAt, PolicyOutcome, RequestLatency, Simulated};
-use super::trial::{Ratio, Trial, TrialResult, bad, each_once, lasts, preset, sized};
+use super::trial::{
+    Ratio, SETTLED, Trial, TrialResult, bad, capacities, each_once, lasts, preset, sized,
+};
 
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
 /// Memory of a workload that is no described program.
 const USUAL_SIZE: Bytes = Bytes::gib(16);
+/// The share of demoted pages above which those that are promoted again are said to go back and forth.
+const RETURNED: f64 = 0.1;
 /// Why requests have no latency here.
 const NO_LATENCY: &str = "p50 and p99 of its requests are unknown: they depend on when requests arrive, on a client that thinks, \
                           or on a lock, of which the model of pages knows nothing";
@@ -86,6 +90,22 @@ struct Load {
 }
 
 impl Simulate {
+    /// Refuses a ratio that leaves a tier without the least that it may have.
+    fn has_room(&self, workload: &PagedWorkload) -> Result<(), LabError> {
+        let has = capacities(workload, Some(self.ratio)).map(|bytes| Bytes(bytes as u64));
+        for (tier, has) in [&self.fast, &self.slow].into_iter().zip(has) {
+            if has < Memory::LEAST {
+                return Err(LabError::Nothing(format!(
+                    "{tier} would have {has} at --ratio {}, which is too small; a tier has {} or more: take another ratio, or \
+                     more memory with --size",
+                    self.ratio,
+                    Memory::LEAST
+                )));
+            }
+        }
+        Ok(())
+    }
+
     fn load(&self, lab: &Lab<'_>, curves: &[TierCurve; 2]) -> Result<Load, LabError> {
         let Some(program) = &self.described else {
             return Ok(Load {
@@ -116,6 +136,15 @@ impl Simulate {
 }
 
 impl PolicyOutcome {
+    /// Whether many of the pages that it promotes had been demoted, and many of those that it demotes come back: a few of
+    /// either are pages that became hot.
+    fn goes_back_and_forth(&self) -> bool {
+        let again = self.vmstat.pgpromote_candidate_demoted;
+        let returned = again.min(self.promoted_pages) as f64;
+        self.ping_pong_pct.is_some_and(|pct| pct > 30.0)
+            && returned > RETURNED * self.demoted_pages as f64
+    }
+
     fn of(policy: &str, trial: &Trial, local: &TrialResult, own: &TrialResult) -> Self {
         let counters = own.whole.counters;
         let longer = |a: f64, b: f64| (a / b.max(1e-12) - 1.0) * 100.0;
@@ -150,7 +179,9 @@ impl Study for Simulate {
     fn run(&self, lab: &Lab<'_>) -> Result<Simulated, LabError> {
         if self.described.is_none() {
             let size = self.size.unwrap_or(USUAL_SIZE);
-            preset(&self.workload, size)?.check().map_err(bad)?;
+            let workload = preset(&self.workload, size)?;
+            workload.check().map_err(bad)?;
+            self.has_room(&workload)?;
         }
         each_once(&self.policies)?;
         let tiers = [self.fast.clone(), self.slow.clone()];
@@ -159,6 +190,7 @@ impl Study for Simulate {
         }
         let curves = curves_of_two(lab, &tiers)?;
         let load = self.load(lab, &curves)?;
+        self.has_room(&load.workload)?;
         let trial = |policy: Option<&String>| Trial {
             workload: load.workload.clone(),
             requests: load.requests,
@@ -185,6 +217,8 @@ impl Study for Simulate {
             };
             own.over_time.iter().map(of).collect::<Vec<_>>()
         };
+        let grows_s = Some(load.workload.grows_until())
+            .filter(|grows| *grows > self.lasts.as_secs() * SETTLED);
         Ok(Simulated {
             policies: (rows.clone())
                 .map(|((policy, trial), own)| PolicyOutcome::of(policy, trial, local, own))
@@ -199,6 +233,7 @@ impl Study for Simulate {
             },
             about: load.workload.about,
             assumed: load.assumed,
+            grows_s,
             local_requests: local.latency.map(RequestLatency::of),
             no_latency: load.no_latency,
             fast: self.fast.clone(),
@@ -259,13 +294,22 @@ impl Outcome for Simulated {
             all.push(note(&what, text));
         }
         for policy in &self.policies {
-            if policy.ping_pong_pct.is_some_and(|pct| pct > 30.0) {
+            if policy.goes_back_and_forth() {
                 let text = format!(
                     "{:.0} % of the pages that it would promote had been demoted before: pages go back and forth",
                     policy.ping_pong_pct.unwrap_or_default()
                 );
                 all.push(Verdict::new(Severity::Doubt, policy.policy.as_str(), text));
             }
+        }
+        if let Some(grows) = self.grows_s {
+            let text = format!(
+                "its memory grows or shrinks until {grows} s, and the last quarter begins at {} s: nothing is settled; give --for \
+                 {:.0}s or more",
+                self.seconds * SETTLED,
+                (grows / SETTLED).ceil()
+            );
+            all.push(Verdict::new(Severity::Doubt, self.workload.as_str(), text));
         }
         if let Some(why) = &self.no_latency {
             all.push(note("requests", why.clone()));

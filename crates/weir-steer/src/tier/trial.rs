@@ -52,7 +52,7 @@ impl FromStr for Ratio {
 /// Memory of the machine beyond what the workload has allocated at its peak: TPP's machines never swap.
 const SPARE: f64 = 1.05;
 /// The last part of a run is taken as settled.
-const SETTLED: f64 = 0.75;
+pub(super) const SETTLED: f64 = 0.75;
 
 /// A workload under a policy.
 #[derive(Debug, Clone, Serialize)]
@@ -150,6 +150,16 @@ pub(super) fn preset(name: &str, size: Bytes) -> Result<PagedWorkload, LabError>
     })
 }
 
+/// Bytes of the fast and the slow tier; without a ratio the fast one has room for everything.
+pub(super) fn capacities(workload: &PagedWorkload, ratio: Option<Ratio>) -> [f64; 2] {
+    let total = workload.peak().get() as f64 * SPARE;
+    let Some(Ratio { fast, slow }) = ratio else {
+        return [total * SPARE, total];
+    };
+    let fast = total * f64::from(fast) / f64::from(fast + slow);
+    [fast, total - fast]
+}
+
 impl Trial {
     /// Runs it until it ends or the lab is stopped.
     ///
@@ -157,14 +167,7 @@ impl Trial {
     /// There is no such workload or policy, or a value is out of its range.
     pub fn run(&self, lab: &Lab<'_>) -> Result<TrialResult, LabError> {
         let workload = &self.workload;
-        let total = workload.peak().get() as f64 * SPARE;
-        let fast = match self.policy {
-            None => total * SPARE,
-            Some(_) => {
-                total * f64::from(self.ratio.fast) / f64::from(self.ratio.fast + self.ratio.slow)
-            }
-        };
-        let slow = total - if self.policy.is_some() { fast } else { 0.0 };
+        let [fast, slow] = capacities(workload, self.policy.as_ref().map(|_| self.ratio));
         let [fast_curve, slow_curve] = self.curves.clone();
         let memory = |bytes: f64, curve| Memory {
             capacity: Bytes(bytes as u64),

@@ -135,12 +135,12 @@ pub(super) fn begins(head: &[u8]) -> bool {
     !records.is_empty() && records.iter().all(looks)
 }
 
-/// Whether they look like records of a big-endian machine.
+/// Whether they look like records of a big-endian machine. An address that ends in two zero bytes could be of either.
 pub(super) fn turned(head: &[u8]) -> bool {
     let (records, _) = head.as_chunks::<RECORD>();
     let looks = |record: &[u8; RECORD]| {
-        let ip = word(record, 0);
-        record[8] <= 1 && record[9] <= 1 && ip >> 48 != 0 && ip.swap_bytes() >> 48 == 0
+        record[8] <= 1 && record[9] <= 1 && word(record, 0).swap_bytes() >> 48 == 0
     };
-    !records.is_empty() && records.iter().take(64).all(looks)
+    let mut first = records.iter().take(64);
+    first.clone().all(looks) && first.any(|record| word(record, 0) >> 48 != 0)
 }

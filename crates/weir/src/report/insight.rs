@@ -105,6 +105,31 @@ fn subject(shown: &Shown) -> String {
             .answer
             .first()
             .map_or(String::new(), |verdict| verdict.about.clone()),
-        title => title.to_lowercase(),
+        title => within(title),
+    }
+}
+
+/// A title within a line: what is no abbreviation begins small.
+fn within(title: &str) -> String {
+    let mut letters = title.chars();
+    match (letters.next(), letters.next()) {
+        (Some(first), Some(next)) if next.is_lowercase() => {
+            first.to_lowercase().chain(title.chars().skip(1)).collect()
+        }
+        _ => title.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn abbreviations_in_a_title_stay_large() {
+        assert_eq!(
+            within("Packing of VMs into pools"),
+            "packing of VMs into pools"
+        );
+        assert_eq!(within("STREAM in a mapped file"), "STREAM in a mapped file");
     }
 }

@@ -2,9 +2,13 @@
 
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::number::count;
 
 use super::{Advised, PolicyGain};
 
+/// The first variations are in the middle of all ranges, and near both ends of the share of stalled time, on which a gain
+/// depends most.
+const LEAST_VARIATIONS: u32 = 3;
 /// Gains that are not worth a change.
 const WORTH_PCT: f64 = 2.0;
 /// A profile that lacks the rates of more of its touches does not tell.
@@ -71,6 +75,15 @@ impl Outcome for Advised {
             );
             all.push(doubt("profile", text));
         }
+        if self.variations < LEAST_VARIATIONS && self.assumed.iter().any(|of| of.low < of.high) {
+            let text = format!(
+                "{} {} not reach the ends of what the profile does not say, so that it may be outside of its interval; \
+                 {LEAST_VARIATIONS} or more --variations do",
+                count(u64::from(self.variations), "workload"),
+                if self.variations == 1 { "does" } else { "do" }
+            );
+            all.push(doubt("gain", text));
+        }
         all.push(match self.needed {
             Some(fast) => note(
                 "memory",
@@ -85,9 +98,10 @@ impl Outcome for Advised {
             ),
         });
         let text = format!(
-            "medians and extremes of {} workloads that would have the profile, over {} s; the interval is wider by what \
-             rebuilding them may get wrong",
-            self.variations, self.seconds
+            "medians and extremes of {} that would have the profile, over {} s; the interval is wider by what rebuilding \
+             them may get wrong",
+            count(u64::from(self.variations), "workload"),
+            self.seconds
         );
         all.push(note("gain", text));
         if !self.sizes.is_empty() {

@@ -89,7 +89,7 @@ impl Room {
 /// The look of a series: a colour and a mark, so that colour alone never tells two apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Number of the colour in the style sheet, 0 to 7.
+    /// Number of the colour in the style sheet, whose colours begin again after 7.
     pub colour: usize,
     /// How its line is drawn.
     pub stroke: Stroke,
@@ -163,10 +163,11 @@ fn px(value: f64) -> String {
     text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)
 }
 
-/// A mark of the shape that goes with a colour: circle, square, diamond, triangle, and again.
+/// A mark of the shape that goes with a colour: circle, square, diamond, triangle, and again; a colour that comes again
+/// has the next shape.
 fn mark(x: f64, y: f64, look: Look, tip: Option<&str>) -> Markup {
     let class = format!("mark {}", look.class());
-    let path = match look.colour % 4 {
+    let path = match (look.colour + look.colour / COLOURS) % 4 {
         0 => format!(
             "M{} {}m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0 -7 0z",
             px(x),
@@ -221,4 +222,16 @@ fn legend(room: Room, left: f64, entries: &[(String, Look)], line: bool) -> (Mar
         }
     };
     (markup, height)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_one_colour_have_different_marks() {
+        let drawn = |colour| mark(0.0, 0.0, Look::solid(colour), None).into_string();
+        let all: std::collections::BTreeSet<String> = (0..4 * COLOURS).map(drawn).collect();
+        assert_eq!(all.len(), 4 * COLOURS);
+    }
 }

@@ -1,7 +1,6 @@
 //! From figures to places on the paper, and the ticks between.
 
 use super::text_width;
-use crate::output::figure;
 
 /// How an axis spreads its figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,7 +49,9 @@ impl Scale {
             (_, Spread::Tail) => (1e-9, rarest(low).recip()),
             (false, _) => (1.0, 10.0),
             (true, Spread::Linear) => {
-                let step = step(high.max(f64::MIN_POSITIVE) / 8.0);
+                // What is zero everywhere has no step of its own.
+                let high = if high > 0.0 { high } else { 1.0 };
+                let step = step(high / 8.0);
                 (0.0, (high / step - 1e-9).ceil().max(1.0) * step)
             }
             (true, Spread::Signed) => {
@@ -135,7 +136,7 @@ impl Scale {
                 let last = (self.high / step + 1e-9).floor() as i32;
                 (first..=last)
                     .map(|i| f64::from(i) * step)
-                    .map(|v| (v, plain(v)))
+                    .map(|v| (v, plain(v, step)))
                     .collect()
             }
             Spread::Log => {
@@ -152,7 +153,7 @@ impl Scale {
                     .map(all)
                     .find(|ticks| ticks.len() as f64 <= most);
                 let ticks = ticks.unwrap_or_else(|| every_so_many(all(&[1.0]), most));
-                ticks.into_iter().map(|v| (v, plain(v))).collect()
+                ticks.into_iter().map(|v| (v, plain(v, v * 0.1))).collect()
             }
             Spread::Tail => {
                 let nines = (self.high.log10() + 1e-9).floor() as i32;
@@ -171,7 +172,7 @@ impl Scale {
                     .filter(|e| e.rem_euclid(every) == 0)
                     .map(|e| 2f64.powi(e))
                     .map(|v| match self.spread {
-                        Spread::Counts => (v, plain(v)),
+                        Spread::Counts => (v, plain(v, v * 0.01)),
                         _ => (v, size(v)),
                     })
                     .collect()
@@ -227,9 +228,11 @@ fn round_log(value: f64, factors: &[f64], up: bool) -> f64 {
     rounded.unwrap_or(value)
 }
 
-/// A tick's figure without needless zeros.
-fn plain(value: f64) -> String {
-    let text = figure(value);
+/// A tick's figure without needless zeros, with as many decimals as tell this much apart.
+fn plain(value: f64, apart: f64) -> String {
+    let decimals = (-apart.log10().floor()).clamp(0.0, 12.0) as usize;
+    // Nothing below zero is left of what rounds to it.
+    let text = format!("{:.decimals$}", value + 0.0);
     match text.contains('.') {
         true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
         false => text,
@@ -273,6 +276,18 @@ mod tests {
         assert_eq!(
             labels(Spread::Signed, -31.0, 12.0, 60.0),
             ["-40", "-30", "-20", "-10", "0", "10", "20"]
+        );
+        assert_eq!(
+            labels(Spread::Linear, 0.0, 0.011, 60.0),
+            ["0", "0.002", "0.004", "0.006", "0.008", "0.01", "0.012"]
+        );
+        assert_eq!(
+            labels(Spread::Linear, 0.0, 0.0, 60.0),
+            ["0", "0.2", "0.4", "0.6", "0.8", "1"]
+        );
+        assert_eq!(
+            labels(Spread::Log, 0.001, 0.1, 60.0)[..2],
+            ["0.001", "0.01"]
         );
         assert_eq!(
             labels(Spread::Log, 1.3, 380.0, 40.0),

@@ -127,6 +127,12 @@ impl Options {
         };
         if trace.vms().any(|vm| !vm.shape().fits(self.machine.shape())) {
             trace = trace.without_larger_than(self.machine, &mut problems);
+            if trace.is_empty() {
+                return Err(Failure::request(format!(
+                    "{name}: no VM fits into a machine of {}; name a larger one with --machine",
+                    self.machine.words()
+                )));
+            }
         }
         let filled = trace.fill(seed, self.insensitive);
         if filled > 0 {
@@ -189,18 +195,10 @@ pub(super) fn put<O: Outcome>(
 pub(super) fn words(traced: &Traced) -> Vec<String> {
     let words = traced.problems.iter().map(|row| {
         let place = match row.problem {
-            Problem::LargerThanMachine => "VM",
-            _ => "line",
+            Problem::LargerThanMachine => "first VM",
+            _ => "first line",
         };
-        let first: Vec<String> = row.first.iter().map(u64::to_string).collect();
-        format!(
-            "{}: {}: {} in all, first {place} {}; {}",
-            traced.name,
-            row.problem,
-            row.lines,
-            first.join(", "),
-            row.policy
-        )
+        format!("{}: {}", traced.name, row.words(place))
     });
     words.collect()
 }

@@ -23,7 +23,8 @@ const MOST: usize = 64 << 20;
 /// There is no such run or file, or it is no profile.
 pub(super) fn with_profile(study: &Advise, context: &Context) -> Result<Advise> {
     let source = Path::new(&study.source);
-    let profile = match source.is_file() {
+    // A pipe is a file, too.
+    let profile = match source.exists() && !source.is_dir() {
         true => of_file(source)?,
         false if study.source.ends_with(".json") || study.source.contains('/') => {
             return Err(Failure::request(format!(
