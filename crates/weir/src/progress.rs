@@ -102,9 +102,9 @@ impl Drop for Lines {
 }
 
 impl Progress {
-    /// Begins to show progress over `of` figures, unless asked to be quiet.
+    /// Begins to show progress over `of` steps, unless asked to be quiet. A step need not be a figure of the result.
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
-        let said = format!("{title}: {}", count(of as u64, "figure"));
+        let said = format!("{title}: {}", count(of as u64, "step"));
         Self::said((title, &said), of, quiet)
     }
 

@@ -199,7 +199,7 @@ fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
     let place = Place::new();
     let loud = place.run(with(SMALL, "--format json")).expect(0);
     loud.json();
-    assert!(loud.err().contains("figures"), "{}", loud.err());
+    assert!(loud.err().contains("steps"), "{}", loud.err());
     let quiet = place.run(with(SMALL, "--format json --quiet")).expect(0);
     let warnings_only = quiet
         .err()
