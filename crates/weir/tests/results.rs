@@ -308,3 +308,17 @@ fn a_platform_file_of_a_user_is_a_machine() {
     let topo = place.run(with("topo", on)).expect(0).json();
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
 }
+
+/// The XDG base directory specification permits absolute paths only.
+#[test]
+fn a_relative_home_keeps_no_runs() {
+    let place = Place::new();
+    for variable in ["HOME", "XDG_DATA_HOME"] {
+        let mut command = place.command("bench latency --on emr2s --quick");
+        command.env_remove("WEIR_STORE").env_remove("XDG_DATA_HOME");
+        command.env("HOME", "relative").env(variable, "relative");
+        let done = Done(command.output().unwrap());
+        done.refuses(2, &["no home directory", "--store"]);
+        assert!(!place.path("relative").exists());
+    }
+}
