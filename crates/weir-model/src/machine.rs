@@ -381,7 +381,10 @@ pub enum MachineError {
         reason: String,
     },
     /// Not enough free memory for the working sets.
-    #[error("tier `{tier}` has {free} free, but {wanted} is wanted; take a smaller working set")]
+    #[error(
+        "tier `{tier}` has {free} free{}, but {wanted} is wanted; take a smaller working set",
+        within.as_ref().map_or(String::new(), |limit| format!(" within {limit}"))
+    )]
     NoMemory {
         /// Where.
         tier: TierName,
@@ -389,6 +392,8 @@ pub enum MachineError {
         free: Bytes,
         /// What was asked for.
         wanted: Bytes,
+        /// What leaves less than the tier has, such as a control group.
+        within: Option<String>,
     },
     /// Pages did not land where they were asked to.
     #[error("{misplaced} of {pages} pages of tier `{tier}` lie elsewhere: {detail}")]

@@ -3,6 +3,18 @@
 use std::io;
 use std::path::PathBuf;
 
+/// A size in the largest unit that it is a whole number of.
+fn size(bytes: u64) -> String {
+    let units = [(40, "TiB"), (30, "GiB"), (20, "MiB"), (10, "KiB")];
+    let whole = units
+        .into_iter()
+        .find(|(shift, _)| bytes > 0 && bytes.trailing_zeros() >= *shift);
+    match whole {
+        Some((shift, unit)) => format!("{} {unit}", bytes >> shift),
+        None => format!("{bytes} bytes"),
+    }
+}
+
 /// Why an operation failed. Sizes are bytes.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -71,7 +83,7 @@ pub enum NamespaceError {
         owner: String,
     },
     /// No free range is large enough.
-    #[error("no free range has {asked} bytes: the largest has {largest}, all together {free}")]
+    #[error("no free range has {}: the largest has {}, all together {}", size(*asked), size(*largest), size(*free))]
     Full {
         /// What was asked for, rounded to the pool's unit.
         asked: u64,
@@ -81,7 +93,7 @@ pub enum NamespaceError {
         free: u64,
     },
     /// A user would have more than each may.
-    #[error("user {uid} would have {asked} bytes, and the quota of the pool is {quota}")]
+    #[error("user {uid} would have {}, and the quota of the pool is {}", size(*asked), size(*quota))]
     Quota {
         /// The user.
         uid: u32,

@@ -347,7 +347,7 @@ fn a_user_has_at_most_its_quota() {
     let refused = pool.create("m", &Create::of(8192)).unwrap_err().to_string();
     assert_eq!(
         refused,
-        "user 7 would have 20480 bytes, and the quota of the pool is 16384"
+        "user 7 would have 20 KiB, and the quota of the pool is 16 KiB"
     );
     assert!(pool.resize("n", 20480).is_err());
     pool.resize("n", 16384).unwrap();

@@ -1,6 +1,7 @@
 //! What a program did to its pool, and what it requires of it: an event a line, as a text.
 
 use std::fmt;
+use std::ops::Range;
 use std::rc::Rc;
 
 /// What acts: a thread of a host.
@@ -49,6 +50,17 @@ pub struct Requirement {
     pub if_holds: Option<Holds>,
     /// What must hold.
     pub then: Holds,
+}
+
+impl Requirement {
+    /// Whether it is about a byte of this range.
+    pub fn reads(&self, range: &Range<u64>) -> bool {
+        let within = |holds: &Holds| {
+            let length = holds.values.first().map_or(0, Vec::len) as u64;
+            holds.at < range.end && range.start < holds.at + length
+        };
+        self.if_holds.iter().chain([&self.then]).any(within)
+    }
 }
 
 /// An event. Offsets are bytes from the begin of the pool.

@@ -361,7 +361,7 @@ impl Outcome for KernelPlan {
         ];
         let queues = vec![
             col("kernel"),
-            col("throughput"),
+            col("throughput").places(4),
             col("waits").head("waits for\nthe kernel"),
             col("blocked").head("queue\nfull"),
         ];

@@ -194,7 +194,7 @@ pub fn samples(samples: &[Sample]) -> Result<Table> {
             Ok(match column.name.as_str() {
                 "seq" => count(&|row| Some(row.seq as u64)),
                 "count" => count(&|row| row.count),
-                "run_id" if column.kind == Kind::Number => number(&|row| Some(row.run_id.0 as f64)),
+                "run_id" => count(&|row| u64::try_from(row.run_id.0).ok()),
                 "window_ns" => number(&|row| row.window_ns),
                 "gbps" => number(&|row| row.gbps),
                 "mean_ns" => number(&|row| row.mean_ns),

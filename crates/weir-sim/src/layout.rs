@@ -260,6 +260,7 @@ impl TierAllocator<'_> {
             tier: name.clone(),
             free: self.params.tiers[tier % self.params.tiers.len()].capacity,
             wanted: Bytes(all),
+            within: None,
         }
     }
 
@@ -367,6 +368,7 @@ impl TierAllocator<'_> {
                 tier: name.clone(),
                 free: drive.capacity,
                 wanted: Bytes(all),
+                within: None,
             });
         }
         Ok(device)

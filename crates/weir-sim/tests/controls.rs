@@ -230,7 +230,10 @@ fn a_working_set_beyond_capacity_is_refused_with_both_figures() {
     let error = answer(&[changed(|t| {
         t.work.stream_mut().unwrap().working_set = Bytes::gib(100)
     })]);
-    let MachineError::NoMemory { tier, free, wanted } = &error else {
+    let MachineError::NoMemory {
+        tier, free, wanted, ..
+    } = &error
+    else {
         panic!("{error:?}");
     };
     assert_eq!(

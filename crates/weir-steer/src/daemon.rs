@@ -101,7 +101,7 @@ impl Controller for Awake {
         if readings.length > self.window * SLEPT {
             return Decision::free(
                 readings.tenants.len(),
-                Why::rule("the loop was stopped: limits removed"),
+                Why::rule("the loop was stopped: no limits"),
             );
         }
         self.controller.observe(readings)

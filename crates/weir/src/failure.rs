@@ -144,6 +144,7 @@ mod tests {
             tier: TierName::named("dram"),
             free: Bytes::gib(128),
             wanted: Bytes::gib(900),
+            within: None,
         };
         assert_eq!(Failure::from(larger).code(), 2);
         let system = MachineError::System {

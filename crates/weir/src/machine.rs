@@ -322,6 +322,13 @@ pub fn compose_named(on: &str, by: &str) -> Result<(Library, Platform)> {
             let text = read_platform_file(Path::new(part)).map_err(|failure| failure.of(&by))?;
             let name = add(&mut library, part, &text)?;
             terms.push(format!("{count}{name}{place}{changes}"));
+        } else if part != "none"
+            && library.get(part).is_none()
+            && Path::new(&format!("{part}.toml")).is_file()
+        {
+            return Err(Failure::request(format!(
+                "{by}: no platform or device is called `{part}`; the file of that name here is `./{part}.toml`"
+            )));
         } else {
             terms.push(whole.to_owned());
         }

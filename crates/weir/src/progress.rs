@@ -102,13 +102,13 @@ impl Drop for Lines {
 }
 
 impl Progress {
-    /// Begins to show progress over `of` figures, unless asked to be quiet.
+    /// Begins to show progress over `of` steps, unless asked to be quiet. A step need not be a figure of the result.
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
-        let said = format!("{title}: {}", count(of as u64, "figure"));
+        let said = format!("{title}: {}", count(of as u64, "step"));
         Self::said((title, Some(&said)), of, quiet)
     }
 
-    /// The same of so few figures that they are not announced: where they take long, lines say how far they are.
+    /// The same of so few steps that they are not announced: where they take long, lines say how far they are.
     pub fn few(title: &str, of: usize, quiet: bool) -> Self {
         Self::said((title, None), of, quiet)
     }

@@ -210,3 +210,40 @@ fn a_percentage_in_place_of_a_share_is_refused() {
             &["like.toml:4:10", "platform.within", "between 0.001 and 1"],
         );
 }
+
+#[test]
+fn a_baseline_of_another_length_is_said() {
+    let place = Place::new();
+    let quick = format!("accept --on {MACHINE} --quick");
+    let first = place.run(quick.as_str()).expect(0).err();
+    // Capacities are figures, too, and are not measured.
+    assert!(first.contains("accept on emr2s+cxl-a: 9 steps"), "{first}");
+    let same = place.run(format!("{quick} --baseline 1")).expect(0).err();
+    assert!(!same.contains("--quick"), "{same}");
+    let whole = format!("accept --on {MACHINE} --baseline 1");
+    let whole = place.run(whole).expect(0).err();
+    let said = "warning: run 1 was made with --quick, and this one without it";
+    assert!(whole.contains(said), "{whole}");
+    // And what is kept says it.
+    let kept = place.run("runs show last --format json").expect(0).json();
+    assert!(
+        kept["warnings"].to_string().contains("run 1 was made with"),
+        "{kept}"
+    );
+}
+
+#[test]
+fn a_report_draws_figures_and_their_bounds() {
+    let place = Place::new();
+    place.file("right.toml", spec("20 GB/s"));
+    accept(&place, &["--against", "right.toml"], 0);
+    let page = place.run("report last -o -").expect(0).out();
+    for chart in [
+        "Latency on emr2s+cxl-a",
+        "Bandwidth on emr2s+cxl-a",
+        "at most",
+        "at least",
+    ] {
+        assert!(page.contains(chart), "{chart}");
+    }
+}

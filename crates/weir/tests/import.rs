@@ -28,6 +28,11 @@ fn mlc_becomes_a_run_that_is_shown_compared_reported_and_a_baseline() {
     let (out, err) = (done.out(), done.err());
     assert!(out.contains("Latency of a dependent load"), "{out}");
     assert!(out.contains("cxl0"), "{out}");
+    // MLC's delay is no time.
+    assert!(
+        out.contains("inject  traffic") && !out.contains("pause"),
+        "{out}"
+    );
     assert!(
         err.contains("warning: 1 line was not understood: mlc.txt:36"),
         "{err}"

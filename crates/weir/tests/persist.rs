@@ -139,6 +139,10 @@ fn what_makes_no_sense_is_refused() {
             "--volatile 0+257: the pool of good.trace has 256 bytes",
         ),
         ("good.trace --volatile 8+0", "OFFSET+BYTES"),
+        (
+            "good.trace --volatile 0+4",
+            "--volatile 0+4: `require data` in line 3 of good.trace reads bytes of it",
+        ),
         ("good.trace --check ./missing", "cannot be run"),
         ("cut.trace", "line 9: the trace ends within this line"),
         ("unknown.trace", "line 5: `movnt 3` is no event"),

@@ -438,6 +438,9 @@ fn kernels_move_fewer_bytes_and_an_early_notice_hides_flash() {
         "{early:?}"
     );
     assert!(late.iter().all(|&time| time > program), "{late:?}");
+    // A small throughput is none of 0.
+    let table = place.run("runs show last").expect(0).out();
+    assert!(table.contains("ssd            0.0011"), "{table}");
 }
 
 #[test]

@@ -62,8 +62,13 @@ fn a_machine_with_other_values_says_so_and_a_wrong_value_says_where() {
         seen.contains("dram1") && seen.contains("uncore.cluster_tiers=2"),
         "{seen}"
     );
+    // Neither the size nor the slices are possible with the other value of the file.
+    let on = "emr2s,llc.size=1MiB,llc.slices=1,llc.ways=16,l2.size=512KiB";
+    let seen = place.run(["topo", "--on", on]).expect(0).out();
+    assert!(seen.contains("L3       1 MiB    16"), "{seen}");
     for (on, said) in [
         ("emr2s,uncore.clok=1GHz", "no key `uncore.clok`"),
+        ("miku-b,llc.size=32MiB,llc.slices=1", "and 1 slices"),
         ("emr2s,uncore.tor", "no KEY=VALUE"),
         ("emr2s,uncore.clock=99GHz", "emr2s:1:20"),
         ("emr2s+cxl-a,media=ddr3-1333", "ddr3-1600"),
@@ -122,6 +127,42 @@ fn an_unknown_platform_suggests_one() {
     place
         .run("tour --on emr2s --beside emr2")
         .refuses(2, &["--beside", "emr2s"]);
+    place.file("gnr.toml", "");
+    for on in ["gnr", "2xgnr,uncore.tor=40", "emr2s+gnr@remote"] {
+        place.run(["topo", "--on", on]).refuses(
+            2,
+            &[
+                "--on: no platform or device is called `gnr`",
+                "`./gnr.toml`",
+            ],
+        );
+    }
+}
+
+#[test]
+fn a_program_that_is_larger_than_its_tier_is_named_with_its_line() {
+    let place = Place::new();
+    let large = include_str!("../../../workloads/chase.toml").replace("4 GiB", "400 GiB");
+    place.file("large.toml", large);
+    for asked in [
+        "interplay --on emr2s+cxl-a --victims dram:chase --aggressors dram:large.toml --quick",
+        "steer run --on emr2s+cxl-a --protect dram:large.toml --restrain cxl0:chase",
+    ] {
+        let said =
+            "large.toml:8: `bytes` of the region `ring` is 400 GiB: tier `dram` has 128 GiB free";
+        place
+            .run(asked)
+            .refuses(2, &[said, "name a model with more memory"]);
+    }
+}
+
+#[test]
+fn a_remedy_is_not_of_another_machine() {
+    let seen = Place::new().run("topo --on skx2s").expect(0).out();
+    assert!(
+        seen.contains("`+ssd-nvme4`") && !seen.contains("emr2s"),
+        "{seen}"
+    );
 }
 
 #[test]

@@ -199,7 +199,7 @@ fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
     let place = Place::new();
     let loud = place.run(with(SMALL, "--format json")).expect(0);
     loud.json();
-    assert!(loud.err().contains("figures"), "{}", loud.err());
+    assert!(loud.err().contains("steps"), "{}", loud.err());
     let quiet = place.run(with(SMALL, "--format json --quiet")).expect(0);
     let warnings_only = quiet
         .err()
@@ -307,4 +307,18 @@ fn a_platform_file_of_a_user_is_a_machine() {
     let on = ["--on", "emr2s+2x./my-card.toml", "--format", "json"];
     let topo = place.run(with("topo", on)).expect(0).json();
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
+}
+
+/// The XDG base directory specification permits absolute paths only.
+#[test]
+fn a_relative_home_keeps_no_runs() {
+    let place = Place::new();
+    for variable in ["HOME", "XDG_DATA_HOME"] {
+        let mut command = place.command("bench latency --on emr2s --quick");
+        command.env_remove("WEIR_STORE").env_remove("XDG_DATA_HOME");
+        command.env("HOME", "relative").env(variable, "relative");
+        let done = Done(command.output().unwrap());
+        done.refuses(2, &["no home directory", "--store"]);
+        assert!(!place.path("relative").exists());
+    }
 }

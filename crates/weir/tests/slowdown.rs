@@ -114,6 +114,9 @@ fn a_tier_that_is_faster_is_not_asked_about_as_the_slower_one() {
         .run("tune interleave chase --on emr2s+cxl-a --from cxl0 --tier dram")
         .refuses(2, &["dram is to be the slower tier", "exchange the two"]);
     place
+        .run("place advise gpt2-decode --on emr2s+cxl-a --from cxl0 --tier dram")
+        .refuses(2, &["dram is to be the slower tier", "exchange the two"]);
+    place
         .run("calibrate --on coaxial-ddr")
         .refuses(2, &["no tier `cxl0` here; there is only dram"]);
 }

@@ -46,7 +46,7 @@ fn a_trace_becomes_a_description_that_runs() {
         .expect(0);
     assert!(json.err().contains("wrote two.toml"), "{}", json.err());
     // Parts in a hundred are no figures.
-    assert!(!json.err().contains("100 figures"), "{}", json.err());
+    assert!(!json.err().contains("100 steps"), "{}", json.err());
     let found: Document<Imported> = serde_json::from_str(&json.out()).unwrap();
     let regions = &found.output.workload.phases[0].regions;
     let orders: Vec<&str> = regions.iter().map(|r| r.order.name()).collect();
@@ -337,6 +337,7 @@ fn a_script_is_recorded_by_its_interpreter_and_what_is_not_followed_is_named() {
     // One that another program has killed was not described to its end.
     let said = record("qemu", &["sh", "-c", "kill -9 $$"]);
     assert!(said.contains("ended with signal 9"), "{said}");
+    assert!(said.contains("without up to 8192"), "{said}");
 }
 
 /// A list in random order, or the same nodes by an index that is computed.

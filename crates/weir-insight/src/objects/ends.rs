@@ -265,6 +265,9 @@ impl Ends {
         tiers: &Tiers,
         options: &WorkloadOptions,
     ) -> Result<Self, LabError> {
+        let unloaded = unloaded(lab, tiers, options)?;
+        // The losses of objects are of a move to a slower tier.
+        LabError::unless_slower([&tiers.from, &tiers.to], unloaded.map(Cycles::get))?;
         let on = |tier: &TierName| Placed {
             placement: Placement::Bind(tier.clone()),
             ..Placed::local(workload, options)
@@ -273,7 +276,6 @@ impl Ends {
         let [near, far] = runs.as_slice() else {
             return Err(LabError::Stopped);
         };
-        let unloaded = unloaded(lab, tiers, options)?;
         let capacity = capacity(lab, tiers, options, writes(near))?;
         let objects: Vec<Object> = (workload.objects().into_iter())
             .map(|(name, bytes, regions)| Object {

@@ -79,6 +79,18 @@ impl Study for Accept {
             checks.extend(outcome::like(wanted, &theirs, &figures));
         }
         if let Some(before) = &self.before {
+            if before.quick.is_some_and(|quick| quick != self.quick) {
+                let (then, now) = if self.quick {
+                    ("without", "with")
+                } else {
+                    ("with", "without")
+                };
+                lab.warn(format!(
+                    "{} was made {then} --quick, and this one {now} it: they differ in memory and numbers of threads, so that \
+                     figures may differ on a machine that is as before",
+                    before.run
+                ));
+            }
             checks.extend(outcome::since(before, &figures));
         }
         Ok(Acceptance {

@@ -8,7 +8,7 @@ use weir_model::units::{GbPerSec, Nanos};
 
 use super::expected::{Expected, PlatformLike, What};
 use crate::study::{About, Outcome, lists};
-use crate::view::{Medium, View, col};
+use crate::view::{Medium, Only, View, col};
 use crate::{Severity, Verdict};
 
 /// A figure that was measured.
@@ -52,6 +52,8 @@ pub struct Before {
     pub figures: Vec<Figure>,
     /// How much worse a figure may be, as a share.
     pub worse: f64,
+    /// Whether it was a quick run of `weir accept`; `None` of another verb.
+    pub quick: Option<bool>,
 }
 
 /// A figure against what is expected of it.
@@ -213,6 +215,60 @@ pub fn since(before: &Before, figures: &[Figure]) -> Vec<Check> {
     before.figures.iter().filter_map(one).collect()
 }
 
+/// Charts on the page, each of figures in one unit.
+const CHARTS: [(&str, &str, &[&str]); 2] = [
+    ("Latency", "ns", &["latency"]),
+    ("Bandwidth", "GB/s", &["read", "write"]),
+];
+
+/// A figure, or a bound of it, as a bar.
+#[derive(Serialize, JsonSchema)]
+struct BarRow {
+    /// The tier.
+    tier: TierName,
+    /// Which figure.
+    what: What,
+    /// `measured`, `at least` or `at most`.
+    by: &'static str,
+    /// In the figure's unit.
+    value: f64,
+}
+
+impl Acceptance {
+    /// What was measured, and the strictest bounds of it.
+    fn bars(&self) -> Vec<BarRow> {
+        let of = |figure: &Figure| {
+            let checks = || {
+                self.checks
+                    .iter()
+                    .filter(|c| c.tier == figure.tier && c.what == figure.what)
+            };
+            [
+                ("measured", figure.value),
+                (
+                    "at least",
+                    checks().filter_map(|check| check.least).reduce(f64::max),
+                ),
+                (
+                    "at most",
+                    checks().filter_map(|check| check.most).reduce(f64::min),
+                ),
+            ]
+            .into_iter()
+            .filter_map(|(by, value)| {
+                Some(BarRow {
+                    tier: figure.tier.clone(),
+                    what: figure.what,
+                    by,
+                    value: value?,
+                })
+            })
+            .collect::<Vec<_>>()
+        };
+        self.figures.iter().flat_map(of).collect()
+    }
+}
+
 impl Outcome for Acceptance {
     const SCHEMA: &'static str = "weir/accept/1";
     const TITLE: &'static str = "Acceptance";
@@ -270,6 +326,7 @@ impl Outcome for Acceptance {
             false => "checks",
         };
         all.sort_by_key(|list| list.name != main);
+        all.push(Frame::of("bars", &self.bars()));
         all
     }
 
@@ -300,10 +357,15 @@ impl Outcome for Acceptance {
                 col("error").if_any(),
             ],
         );
-        match self.checks.is_empty() {
+        let mut all = match self.checks.is_empty() {
             true => vec![figures],
             false => vec![checks, figures.on(Medium::Page)],
-        }
+        };
+        all.extend(CHARTS.map(|(title, axis, whats)| {
+            View::bars("bars", title, &["tier", "what"], "by", ("value", axis))
+                .only(Only::OneOf("what", whats))
+        }));
+        all
     }
 }
 
@@ -335,7 +397,7 @@ mod tests {
                     }],
                     ..Expected::default()
                 };
-                let before = Before { run: "run 1".into(), figures: vec![figure(what, bound)], worse: 0.05 };
+                let before = Before { run: "run 1".into(), figures: vec![figure(what, bound)], worse: 0.05, quick: None };
                 let better = match what {
                     What::Latency => (found - more).max(0.1),
                     What::Read | What::Write | What::Capacity => found + more,
@@ -388,6 +450,7 @@ mod tests {
             run: "run 1".into(),
             figures: vec![then],
             worse: 0.05,
+            quick: None,
         };
         assert!(since(&before, &[figure(What::Read, 18.5)])[0].passed);
         assert!(!since(&before, &[figure(What::Read, 17.5)])[0].passed);

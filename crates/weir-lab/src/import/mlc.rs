@@ -13,6 +13,8 @@ use super::found::{
 };
 use super::nodes::Places;
 
+/// The condition that a pause is a number of MLC's, whose unit it does not say.
+pub(crate) const INJECT_DELAY: &str = "inject delay";
 const NAME: &str = "Intel(R) Memory Latency Checker";
 /// Lines that say how the tool worked, and lines between tables.
 const ABOUT: [&str; 12] = [
@@ -389,7 +391,7 @@ impl Reader<'_> {
         self.push(
             point,
             at,
-            &[&format!("inject delay {delay}, which is no time in ns")],
+            &[&format!("{INJECT_DELAY} {delay}, which is no time in ns")],
         );
         Ok(())
     }

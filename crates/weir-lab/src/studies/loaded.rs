@@ -20,6 +20,7 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 pub use super::mix::Mix;
 use super::point_study::{About, PointStudy};
+use crate::import::INJECT_DELAY;
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
 use crate::room::{beyond_caches, working_set};
 use crate::theory::traffic_limit;
@@ -195,7 +196,14 @@ impl PointStudy for Loaded {
             (points.iter().filter_map(|p| p.beside.as_ref())).any(|b| b.pause_ns.get() > 0.0);
         let mut columns = Vec::new();
         if is_measured || pauses {
-            columns.push(col("beside_pause_ns").head("pause").empty("idle"));
+            let delays = points.iter().flat_map(|p| &p.conditions);
+            let pause = col("beside_pause_ns").empty("idle");
+            columns.push(
+                match delays.into_iter().any(|one| one.starts_with(INJECT_DELAY)) {
+                    true => pause.head("inject\ndelay").without_unit(),
+                    false => pause.head("pause"),
+                },
+            );
         }
         columns.extend([col("beside_traffic_gbps").head("traffic"), col("mean_ns")]);
         if is_measured {

@@ -89,6 +89,8 @@ pub struct Col {
     pub and: Option<&'static str>,
     /// Digits behind the point of numbers below 100; `None` for as many as a figure usually has.
     pub places: Option<usize>,
+    /// Whether the head leaves the column's unit out.
+    pub without_unit: bool,
 }
 
 /// A column by its name.
@@ -103,6 +105,7 @@ pub fn col(name: &'static str) -> Col {
         if_any: false,
         and: None,
         places: None,
+        without_unit: false,
     }
 }
 
@@ -111,6 +114,13 @@ impl Col {
     #[must_use]
     pub fn head(mut self, head: impl Into<Cow<'static, str>>) -> Self {
         self.head = Some(head.into());
+        self
+    }
+
+    /// The same without the column's unit, where its numbers have another one or none.
+    #[must_use]
+    pub fn without_unit(mut self) -> Self {
+        self.without_unit = true;
         self
     }
 

@@ -397,6 +397,7 @@ impl ToyMachine {
                     tier: tier.name.clone(),
                     free: tier.capacity,
                     wanted,
+                    within: None,
                 });
             }
         }

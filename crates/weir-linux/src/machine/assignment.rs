@@ -16,7 +16,7 @@ use super::pacer::Gate;
 use super::requests::Request;
 use crate::dsa::WorkQueue;
 use crate::dsa::queue::Style;
-use crate::memory::{self, HUGE, Pages, Share};
+use crate::memory::{self, FreeMemory, HUGE, Pages, Share};
 use crate::root::Reading;
 use crate::topology::list;
 use crate::topology::node::NODES;
@@ -438,17 +438,17 @@ pub(super) fn check_free_memory<'a>(
     }
     for (node, (tier, wanted)) in wanted {
         check_there(host, node, &tier)?;
-        let free = if pages == Pages::Reserved {
-            Some(reserved(host, node)?)
+        let room = if pages == Pages::Reserved {
+            Some(FreeMemory {
+                free: reserved(host, node)?,
+                limit: "reserved pages".into(),
+                is_of_group: false,
+            })
         } else {
-            memory::free_memory(&host.root, node).map(|room| room.free)
+            memory::free_memory(&host.root, node)
         };
-        if let Some(free) = free.filter(|free| free.get() < wanted) {
-            return Err(MachineError::NoMemory {
-                tier,
-                free,
-                wanted: Bytes(wanted),
-            });
+        if let Some(room) = room.filter(|room| room.free.get() < wanted) {
+            return Err(room.refuses(tier, Bytes(wanted)));
         }
     }
     Ok(())

@@ -1,5 +1,7 @@
 //! How much memory is available, so that no request makes the kernel kill a process.
 
+use weir_model::machine::MachineError;
+use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use crate::root::Root;
@@ -15,6 +17,20 @@ pub struct FreeMemory {
     pub free: Bytes,
     /// The tightest limit: the node's own memory or a control group.
     pub limit: String,
+    /// Whether that is a control group.
+    pub is_of_group: bool,
+}
+
+impl FreeMemory {
+    /// Refuses what has no room on a tier of this node.
+    pub fn refuses(self, tier: TierName, wanted: Bytes) -> MachineError {
+        MachineError::NoMemory {
+            tier,
+            free: self.free,
+            wanted,
+            within: self.is_of_group.then_some(self.limit),
+        }
+    }
 }
 
 /// The memory available on a node (or of the whole machine), minus a reserve for other programs. `None` if it
@@ -27,6 +43,7 @@ pub fn free_memory(root: &Root, id: Option<u32>) -> Option<FreeMemory> {
     let on_node = on_node.known().map(|free| FreeMemory {
         free: Bytes(free.get().saturating_sub(RESERVE)),
         limit: id.map_or("the machine".to_owned(), |id| format!("node {id}")),
+        is_of_group: false,
     });
     on_node
         .into_iter()
@@ -114,6 +131,7 @@ fn tightest(root: &Root, files: &Files, own: &str) -> Option<FreeMemory> {
                 tightest = Some(FreeMemory {
                     free: Bytes(free),
                     limit: format!("the control group {path}"),
+                    is_of_group: true,
                 });
             }
         }
@@ -160,6 +178,13 @@ mod tests {
         let limited = free_memory(&root, Some(1)).unwrap();
         assert_eq!(limited.free, Bytes((256 << 20) + 4096 - RESERVE));
         assert_eq!(limited.limit, "the control group /a");
+        let refused = limited.refuses(TierName::dram(), Bytes::gib(1)).to_string();
+        assert!(
+            refused.contains("free within the control group /a, but"),
+            "{refused}"
+        );
+        let refused = alone.refuses(TierName::dram(), Bytes::gib(1)).to_string();
+        assert!(refused.contains("free, but"), "{refused}");
 
         write(base, "proc/self/cgroup", "5:devices:/\n4:memory:/c\n0::/\n");
         write(

@@ -187,6 +187,7 @@ impl Storage {
                         tier: TierName::ssd(0),
                         free: device.bytes,
                         wanted,
+                        within: None,
                     });
                 }
                 device.path.clone()

@@ -66,6 +66,7 @@ impl Scratch {
                 tier: TierName::ssd(0),
                 free,
                 wanted,
+                within: None,
             });
         }
         let filled = self.fill(more);

@@ -1,5 +1,7 @@
 //! A platform with one value changed, such as another value of an assumed range.
 
+use std::fmt::Write as _;
+
 use super::Library;
 use super::assemble::assemble;
 use super::library::split_count;
@@ -60,15 +62,19 @@ impl Library {
             }
         }
         for (name, changes) in changed {
-            for change in changes.split(',').filter(|_| !changes.is_empty()) {
-                let (key, value) =
-                    (change.split_once('=')).ok_or_else(|| VaryError::Form(quote(change)))?;
-                let key = match key.trim() {
-                    key if key == CLOCK.0 => CLOCK.1,
-                    key => key,
-                };
-                self.vary(name, key, value)?;
+            if changes.is_empty() {
+                continue;
             }
+            let read = |change| -> Result<(&str, &str), VaryError> {
+                let (key, value) =
+                    str::split_once(change, '=').ok_or_else(|| VaryError::Form(quote(change)))?;
+                Ok(match key.trim() {
+                    key if key == CLOCK.0 => (CLOCK.1, value),
+                    key => (key, value),
+                })
+            };
+            let changes: Vec<_> = changes.split(',').map(read).collect::<Result<_, _>>()?;
+            self.vary_all(name, &changes)?;
         }
         Ok(plain.join("+"))
     }
@@ -79,13 +85,22 @@ impl Library {
     /// # Errors
     /// There is no such definition or key, or the key cannot have the value; the library is then as before.
     pub fn vary(&mut self, name: &str, key: &str, value: &str) -> Result<(), VaryError> {
+        self.vary_all(name, &[(key, value)])
+    }
+
+    /// The same of several keys, whose values may be possible together only: a size of a cache and its slices.
+    fn vary_all(&mut self, name: &str, changes: &[(&str, &str)]) -> Result<(), VaryError> {
         let unknown = || VaryError::Unknown(quote(name));
         let mut source = self.sources.get(name).ok_or_else(unknown)?.clone();
-        let known = source.kind.key(key).ok_or_else(|| VaryError::NoKey {
-            platform: quote(name),
-            key: quote(key),
-        })?;
-        let text = format!("{} = {}", known.path, known.kind.written(value.trim()));
+        let mut text = String::new();
+        for (key, value) in changes {
+            let known = source.kind.key(key).ok_or_else(|| VaryError::NoKey {
+                platform: quote(name),
+                key: quote(key),
+            })?;
+            let value = known.kind.written(value.trim());
+            let _ = writeln!(text, "{} = {value}", known.path);
+        }
         let definition = toml::read(name, &text, "a value", |root| {
             source.read_keys(root, Some("varied"));
             assemble(&source, &self.defaults, root.mistakes())

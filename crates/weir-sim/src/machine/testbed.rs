@@ -117,7 +117,7 @@ fn storage(platform: &Platform) -> Capability {
             Feature::Storage,
             "the platform has no storage device",
             "the platform has no figures of requests",
-            "name one: `--on emr2s+cxl-a+ssd-nvme4`",
+            "add one to the expression of --on, such as `+ssd-nvme4`",
         ),
         devices => {
             let names: Vec<&str> = devices.iter().map(|d| d.name.as_str()).collect();

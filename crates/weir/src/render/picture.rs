@@ -343,10 +343,7 @@ impl Scene<'_> {
         };
         let chart = HeatChart {
             label: format!("{title} on {}", self.machine),
-            title: match value.name.as_str() {
-                "gbps" => format!("bandwidth [GB/s]{framed}"),
-                _ => format!("{}{framed}", heading(value)),
-            },
+            title: format!("{}{framed}", heading(value)),
             row_title: grid.row_title.to_owned(),
             column_title: grid
                 .columns

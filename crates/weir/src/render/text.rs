@@ -78,7 +78,10 @@ fn sheet(title: String, columns: &[Col], frame: &Frame, rows: &[&[Value]]) -> Op
         .filter_map(|col| Some((col, frame.columns.get(frame.place(col.name)?)?)))
         .collect();
     let heads = known.iter().map(|(col, column)| {
-        let head = head(column, col.head.as_deref());
+        let head = match (&col.head, col.without_unit) {
+            (Some(named), true) => named.to_string(),
+            (named, _) => head(column, named.as_deref()),
+        };
         match column.kind {
             Kind::Text | Kind::Flag => Column::words(head),
             Kind::Count | Kind::Number => Column::number(head),
@@ -283,6 +286,8 @@ pub fn heading(column: &weir_model::frame::Column) -> String {
     let head = head(column, None);
     match head.split_once('\n') {
         Some((name, unit)) => format!("{name} [{unit}]"),
+        // A column that is named after its unit.
+        None if head == "GB/s" => format!("bandwidth [{head}]"),
         None => head,
     }
 }

@@ -10,7 +10,9 @@ use crate::failure::Failure;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// Nowhere to keep it.
-    #[error("there is no home directory to keep runs in; name a file with --store or WEIR_STORE")]
+    #[error(
+        "there is no home directory with an absolute path to keep runs in; name a file with --store or WEIR_STORE"
+    )]
     NoHome,
     /// The file cannot be made or opened.
     #[error("cannot open the store {path}: {cause}; name another file with --store or WEIR_STORE")]

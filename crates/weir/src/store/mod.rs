@@ -68,12 +68,15 @@ impl Store {
     /// directory (XDG base directory specification).
     ///
     /// # Errors
-    /// There is neither `XDG_DATA_HOME` nor a home directory.
+    /// Neither `XDG_DATA_HOME` nor the home directory is an absolute path.
     pub fn default_path() -> Result<PathBuf, StoreError> {
         let data = std::env::var_os("XDG_DATA_HOME")
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
-            .or_else(|| std::env::home_dir().map(|home| home.join(".local/share")))
+            .or_else(|| {
+                let home = std::env::home_dir().filter(|home| home.is_absolute());
+                home.map(|home| home.join(".local/share"))
+            })
             .ok_or(StoreError::NoHome)?;
         Ok(data.join("weir/runs.sqlite"))
     }

@@ -14,7 +14,7 @@ use crate::failure::{Failure, Result};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(transparent)]
-pub struct RunId(pub i64);
+pub struct RunId(#[schemars(range(min = 0))] pub i64);
 
 impl fmt::Display for RunId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

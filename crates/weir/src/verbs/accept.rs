@@ -236,6 +236,10 @@ fn before(name: &str, args: &Args, context: &Context, chosen: &Chosen) -> Result
         run: format!("run {}{of}", summary.id),
         figures,
         worse: args.worse / 100.0,
+        quick: (!of_bench).then(|| {
+            let typed = run.arguments.as_array();
+            typed.is_some_and(|words| words.iter().any(|word| word == "--quick"))
+        }),
     })
 }
 

@@ -14,6 +14,7 @@ use crate::machine::Chosen;
 use crate::shown;
 use crate::store::{RunId, StoredRun};
 use crate::verbs::participants::{named_command, participants, prepare};
+use crate::verbs::workload::named::with_room_for;
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -78,12 +79,13 @@ impl Args {
         }
     }
 
-    /// Whether a tenant is a program.
-    fn has_programs(&self) -> bool {
+    /// The programs among the tenants.
+    fn names(&self) -> impl Iterator<Item = &str> {
         let named = self.study.victims.iter().chain(&self.study.aggressors);
-        named
-            .into_iter()
-            .any(|side| matches!(side, CoRunners::Program(_)))
+        named.filter_map(|side| match side {
+            CoRunners::Program(placed) => Some(placed.program.as_str()),
+            _ => None,
+        })
     }
 
     /// The study of programs.
@@ -140,7 +142,7 @@ const ROUNDS_OF_COMMANDS: u32 = 3;
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId, storage: Option<Wish>) -> Result<()> {
-    if args.has_programs() {
+    if args.names().next().is_some() {
         let again = |_: &StoredRun, chosen: &Chosen, _| args.programs(chosen, context);
         return driver::resume(context, run, storage, again)?.verdict();
     }
@@ -179,8 +181,12 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if named {
         check_storage(&chosen.capabilities)?;
     }
-    if args.has_programs() {
-        return studies::complete(context, &chosen, &args.programs(&chosen, context)?);
+    if args.names().next().is_some() {
+        let done = studies::complete(context, &chosen, &args.programs(&chosen, context)?);
+        return match chosen.identity.kind {
+            MachineKind::Host => done,
+            MachineKind::Sim => done.map_err(|failure| with_room_for(failure, args.names())),
+        };
     }
     if !args.study.rate.is_empty() {
         return Err(no_rate());

@@ -200,7 +200,20 @@ where
                     place.line, actor.host
                 )));
             }
-            weir_persist::Event::Require(_) => has_requirement = true,
+            weir_persist::Event::Require(required) => {
+                has_requirement = true;
+                if let Some(own) = args.volatile.iter().find(|own| required.reads(own)) {
+                    // A store there always arrives, so that no crash would be named rightly.
+                    return Err(Failure::request(format!(
+                        "--volatile {}+{}: `require {}` in line {} of {name} reads bytes of it, which recovery would not use; \
+                         leave out one of the two",
+                        own.start,
+                        own.end - own.start,
+                        required.name,
+                        place.line
+                    )));
+                }
+            }
             weir_persist::Event::Pool(bytes) => {
                 if let Some(beyond) = args.volatile.iter().find(|own| own.end > *bytes) {
                     return Err(Failure::request(format!(

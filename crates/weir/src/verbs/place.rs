@@ -24,7 +24,7 @@ use weir_lab::offload::Offload;
 use weir_lab::stage::Stage;
 use weir_linux::memory::{self, KernelPolicy, PlacementCheck, Policy, Share, Trial};
 use weir_linux::topology::HostView;
-use weir_model::machine::{Identity, MachineError, MachineKind};
+use weir_model::machine::{Identity, MachineKind};
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
@@ -285,11 +285,7 @@ fn check_room(args: &Args, root: &weir_linux::Root, topology: &Topology) -> Resu
         let node = node_of(topology, &tier)?;
         let room = memory::free_memory(root, Some(node));
         if let Some(room) = room.filter(|room| room.free < args.size) {
-            return Err(Failure::from(MachineError::NoMemory {
-                tier,
-                free: room.free,
-                wanted: args.size,
-            }));
+            return Err(room.refuses(tier, args.size).into());
         }
     }
     Ok(())

@@ -262,7 +262,12 @@ fn room(host: &System, wanted: &[(&ProcessObject, &TierName, u32)]) -> Result<()
         let wanted = Bytes(bytes);
         if let Some(free) = free_on_node(&host.root, node).filter(|free| *free < wanted) {
             let tier = tier.clone();
-            return Err(Failure::from(MachineError::NoMemory { tier, free, wanted }));
+            return Err(Failure::from(MachineError::NoMemory {
+                tier,
+                free,
+                wanted,
+                within: None,
+            }));
         }
     }
     Ok(())

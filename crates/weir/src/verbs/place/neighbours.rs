@@ -402,11 +402,7 @@ impl<'a> Host<'a> {
         for share in [&self.near, &self.pool] {
             let room = free_memory(&self.system.root, share.node);
             if let Some(room) = room.filter(|room| room.free < Bytes(2 * bytes)) {
-                return Err(Failure::from(MachineError::NoMemory {
-                    tier: share.tier.clone(),
-                    free: room.free,
-                    wanted: Bytes(2 * bytes),
-                }));
+                return Err(room.refuses(share.tier.clone(), Bytes(2 * bytes)).into());
             }
         }
         Ok(bytes)

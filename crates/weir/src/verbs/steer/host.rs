@@ -176,7 +176,12 @@ pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let patience = patience(&config);
     let releaser = host.releaser();
     let watchdog = Watchdog::start(patience, move || {
-        say("weir: the loop has stopped: all limits are removed");
+        say(match dry {
+            true => {
+                "weir: the loop has stopped: what was changed is restored; a dry run sets no limits"
+            }
+            false => "weir: the loop has stopped: all limits are removed",
+        });
         match releaser.release_within(patience) {
             Ok(different) => different
                 .iter()

@@ -18,6 +18,7 @@ use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
 use crate::verbs::participants::participants;
+use crate::verbs::workload::named::with_room_for;
 
 /// A window, and the period of CPU quotas, unless others are requested.
 const WINDOW: Nanos = Nanos(250e6);
@@ -151,7 +152,10 @@ fn first(phases: Vec<Phase>, lasts: Nanos) -> Vec<Phase> {
 /// Runs, stores and prints.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let (chosen, study) = study(args, context, dry)?;
-    complete(context, &chosen, &study)
+    complete(context, &chosen, &study).map_err(|failure| {
+        let named = args.protect.iter().chain(&args.restrain);
+        with_room_for(failure, named.filter_map(options::Named::program))
+    })
 }
 
 /// Runs what a stopped run still lacks.

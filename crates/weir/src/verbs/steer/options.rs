@@ -92,6 +92,16 @@ pub(super) enum Named {
     Tenant(CoRunners, String),
 }
 
+impl Named {
+    /// The program that it names, if it does.
+    pub(super) fn program(&self) -> Option<&str> {
+        match self {
+            Self::Tenant(CoRunners::Program(placed), _) => Some(&placed.program),
+            _ => None,
+        }
+    }
+}
+
 impl FromStr for Named {
     type Err = String;
 

@@ -88,6 +88,16 @@ pub fn with_room(failure: Failure, named: &str) -> Failure {
     ))
 }
 
+/// The same where several programs run: at that with the largest region.
+pub fn with_room_for<'n>(failure: Failure, named: impl Iterator<Item = &'n str>) -> Failure {
+    let largest = |named: &&str| {
+        let workload = find(named).ok()?;
+        let regions = workload.phases.iter().flat_map(|phase| &phase.regions);
+        regions.map(|region| region.bytes).max()
+    };
+    with_room(failure, named.max_by_key(largest).unwrap_or_default())
+}
+
 /// The largest region of a file, with its line, in words.
 fn largest_region(named: &str) -> Option<String> {
     if Workloads::builtin().get(named).is_some() {

@@ -209,7 +209,7 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
             }
             (mappings, missed)
         });
-        let read = reading.run(Source::of_tracer(tracer, asked));
+        let read = reading.run(Source::of_tracer(tracer, with, asked));
         drop(ended);
         // Without them parts have numbers for names.
         let (mappings, missed) = watching.join().unwrap_or_default();

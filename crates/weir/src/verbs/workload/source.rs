@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use anyhow::Context as _;
 use weir_linux::input::Input;
 use weir_linux::piped::Piped;
+use weir_linux::tracer::Tracer;
 use weir_model::stop;
 use weir_trace::decode::packed;
 
@@ -28,7 +29,7 @@ enum From {
     Plain(Input),
     Program(Box<Piped>, &'static str),
     /// And whether it was asked to end.
-    Tracer(Box<Piped>, Arc<AtomicBool>),
+    Tracer(Box<Piped>, Tracer, Arc<AtomicBool>),
 }
 
 /// What installs a decompressor.
@@ -103,9 +104,9 @@ impl Source {
     }
 
     /// The records that a tracer writes, and whether it was asked to end.
-    pub fn of_tracer(tracer: Piped, asked: Arc<AtomicBool>) -> Self {
+    pub fn of_tracer(tracer: Piped, with: Tracer, asked: Arc<AtomicBool>) -> Self {
         Self {
-            from: From::Tracer(Box::new(tracer), asked),
+            from: From::Tracer(Box::new(tracer), with, asked),
             length: 0,
             file: None,
         }
@@ -148,10 +149,15 @@ impl Source {
         let (mut piped, tool) = match self.from {
             From::Program(piped, tool) => (piped, tool),
             // Both tracers end as the command does.
-            From::Tracer(mut piped, asked) => {
+            From::Tracer(mut piped, with, asked) => {
                 return Ok(piped.failure(asked.load(Ordering::Relaxed)).map(|how| {
+                    // A signal leaves the plugin no time to write what it has in its buffers.
+                    let lacks = match with == Tracer::Qemu && how.starts_with("signal") {
+                        true => ", without up to 8192 of the last accesses and blocks of each thread",
+                        false => "",
+                    };
                     format!(
-                        "the command ended with {how}: the description is of what it did until then"
+                        "the command ended with {how}: the description is of what it did until then{lacks}"
                     )
                 }));
             }
@@ -173,7 +179,7 @@ impl Read for Source {
                 Err(_) if stop::requested() => Ok(0),
                 read => read,
             },
-            From::Program(piped, _) | From::Tracer(piped, _) => piped.read(buffer),
+            From::Program(piped, _) | From::Tracer(piped, ..) => piped.read(buffer),
         }
     }
 }
