@@ -54,7 +54,10 @@ fn advice_is_a_policy_that_the_allocator_reads_as_it_is() {
     }
 
     // With everything on local memory a program runs with the file on any host.
-    let renamed = JOB.replace("\"log\"", "\"pages\"");
+    let written = r#""log", bytes = "6 GiB", order = "sequential", element = "8 B", stores = 1.0, share = 0.1"#;
+    let waited_for = r#""pages", bytes = "6 GiB", order = "chase", element = "64 B", share = 0.9"#;
+    let renamed = JOB.replace(written, waited_for);
+    assert_ne!(renamed, JOB);
     place.file("renamed.toml", renamed.as_str());
     let here = "place advise renamed.toml --on emr2s+cxl-a --max-loss 0 --whole --policy here.toml";
     let said = place.run(here).expect(0).err();
