@@ -12,9 +12,8 @@ use super::found::{
     traffic_load,
 };
 use super::nodes::Places;
+use crate::studies::loaded::INJECT_DELAY;
 
-/// The condition that a pause is a number of MLC's, whose unit it does not say.
-pub(crate) const INJECT_DELAY: &str = "inject delay";
 const NAME: &str = "Intel(R) Memory Latency Checker";
 /// Lines that say how the tool worked, and lines between tables.
 const ABOUT: [&str; 12] = [

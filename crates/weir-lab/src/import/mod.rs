@@ -20,7 +20,6 @@ use weir_model::topology::{Tier, Topology};
 
 use found::whole;
 pub use found::{Found, Hints, ImportError, Left};
-pub(crate) use mlc::INJECT_DELAY;
 pub use nodes::Places;
 pub use readings::{Reading, Readings, Source};
 

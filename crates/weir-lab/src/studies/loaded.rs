@@ -20,13 +20,15 @@ use weir_model::units::{Bytes, LINE_BYTES, Nanos};
 
 pub use super::mix::Mix;
 use super::point_study::{About, PointStudy};
-use crate::import::INJECT_DELAY;
 use crate::plan::{Load, check_threads, choose_tiers, or_usual};
 use crate::room::{beyond_caches, working_set};
 use crate::theory::traffic_limit;
 use crate::verdict::are_apart;
 use crate::view::{Axis, Limit, Overlay, View, col};
 use crate::{LabError, PointSpec, Severity, Threads, Verdict};
+
+/// The condition that a pause is a number of MLC's, whose unit it does not say.
+pub(crate) const INJECT_DELAY: &str = "inject delay";
 
 const NAME: &str = "loaded";
 

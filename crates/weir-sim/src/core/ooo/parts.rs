@@ -73,7 +73,7 @@ pub struct Part {
     /// For the probability that the last-level cache has a line.
     flow: Flow,
     /// The same of one thread.
-    pub own: Flow,
+    own: Flow,
     pub cached: f64,
 }
 
@@ -184,6 +184,30 @@ impl Part {
             }
         };
         visit.line = self.base + offset.min(self.lines - 1);
+    }
+
+    /// What one of so many threads accesses, by pages of this many lines.
+    fn pages(&self, threads: f64, page: f64) -> PageFlow {
+        let (element, step) = (self.lines_per_element as f64, self.step as f64);
+        let visits = self.own.rate / element;
+        let (elements, rate, per_page) = match self.order {
+            // A run enters page after page of the thread's own part.
+            Order::Sequential | Order::Fresh => (
+                self.lines as f64 / threads / step.max(page),
+                visits * (step / page).min(1.0),
+                1.0,
+            ),
+            // Popular elements are neighbours.
+            Order::Apex => (
+                self.lines as f64 / page,
+                visits * (element / page).max(1.0),
+                1.0,
+            ),
+            // An element takes pages of its own.
+            _ if element >= page => (self.own.lines / page, visits * element / page, 1.0),
+            _ => (self.own.lines / element, visits, page / element),
+        };
+        PageFlow::new(elements, rate, self.own.law, per_page)
     }
 
     /// Its alpha, if its order is that of Apex-Map.
@@ -303,7 +327,7 @@ pub fn phase_parts(
         parts.push(part);
     }
     let page = f64::from(1 << caches.tlb_bits);
-    let of = |part| PageFlow::of(part, f64::from(threads), page);
+    let of = |part: &Part| part.pages(f64::from(threads), page);
     let pages: Vec<PageFlow> = parts.iter().map(of).collect();
     let in_tlbs = tlb::characteristic_time(&pages, caches.tlb);
     for (part, pages) in parts.iter_mut().zip(&pages) {

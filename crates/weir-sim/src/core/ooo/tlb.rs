@@ -2,10 +2,7 @@
 //!
 //! The TLBs of a core are a cache of pages with least-recently-used replacement (see `che_approximation`).
 
-use weir_model::workload::Order;
-
 use super::che_approximation::{Class, Flow, Law, time_of};
-use super::parts::Part;
 
 /// One thread's accesses to a region, by page.
 pub struct PageFlow {
@@ -17,36 +14,8 @@ pub struct PageFlow {
 }
 
 impl PageFlow {
-    /// Of a part of a program of so many threads, with pages of this many lines.
-    pub fn of(part: &Part, threads: f64, page: f64) -> Self {
-        let element = part.lines_per_element as f64;
-        let visits = part.own.rate / element;
-        let step = part.step as f64;
-        let law = part.own.law;
-        match part.order {
-            // A run enters page after page of the thread's own part.
-            Order::Sequential | Order::Fresh => Self::new(
-                part.lines as f64 / threads / step.max(page),
-                visits * (step / page).min(1.0),
-                law,
-                1.0,
-            ),
-            // Popular elements are neighbours.
-            Order::Apex => Self::new(
-                part.lines as f64 / page,
-                visits * (element / page).max(1.0),
-                law,
-                1.0,
-            ),
-            // An element takes pages of its own.
-            _ if element >= page => {
-                Self::new(part.own.lines / page, visits * element / page, law, 1.0)
-            }
-            _ => Self::new(part.own.lines / element, visits, law, page / element),
-        }
-    }
-
-    fn new(elements: f64, rate: f64, law: Law, per_page: f64) -> Self {
+    /// Of elements of which each has a popularity of its own, and so many are in a page.
+    pub fn new(elements: f64, rate: f64, law: Law, per_page: f64) -> Self {
         let flow = Flow {
             lines: elements.max(1.0),
             rate,
