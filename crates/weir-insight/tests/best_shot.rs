@@ -90,6 +90,15 @@ fn near(shots: &[Shot]) -> usize {
     within
 }
 
+/// All are but these, by name, since of a sample every miss is a large share.
+fn near_but_for(shots: &[Shot], known: &[&str]) {
+    near(shots);
+    for shot in shots {
+        let is_known = known.contains(&shot.workload.as_str());
+        assert!(is_near(shot) || is_known, "{shot:?}");
+    }
+}
+
 /// Shorter runs have a sweep whose best share is one of luck: `media-streaming` sends 64 KiB at a time. Of 39 four miss,
 /// by 3 to 6 points: `fileserver`, whose phases of copies and of system calls differ, `kmeans`, `radix-join`, `sort-merge`.
 #[test]
@@ -97,24 +106,21 @@ fn near(shots: &[Shot]) -> usize {
 fn skylake_with_its_other_socket() {
     let shots = shots("skx2s", "remote", 20_000);
     assert!(shots.len() * one_of() >= 30, "{}", shots.len());
-    // By name, since of few every miss is a large share.
-    let known = ["fileserver", "kmeans", "radix-join", "sort-merge"];
-    for shot in &shots {
-        let name = shot.workload.as_str();
-        assert!(is_near(shot) || known.contains(&name), "{shot:?}");
-    }
-    assert!(near(&shots) + known.len() >= shots.len());
+    near_but_for(
+        &shots,
+        &["fileserver", "kmeans", "radix-join", "sort-merge"],
+    );
 }
 
 /// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps nearly all,
 /// and three cost a third. To one that strides it gives half of that, which a run on local memory does not
-/// tell from random accesses.
+/// tell from random accesses. Of 25 three miss, by 3 to 5 points.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() * one_of() >= 20, "{}", shots.len());
-    assert!(near(&shots) * 100 >= shots.len() * 85);
+    near_but_for(&shots, &["lbm-speed-like", "llama-decode-b4", "radix-join"]);
 }
 
 /// Of four that miss, three read streams and wait for prefetches under way (`llama-decode`, `llama-decode-b4`,
