@@ -28,25 +28,27 @@ impl PageFlow {
         }
     }
 
-    /// Share of the elements that were not accessed within a characteristic time.
-    fn absent(&self, time: f64) -> f64 {
-        1.0 - self.flow.occupies_of(&self.classes, time) / self.flow.lines
+    /// Share of the pages of which this many elements were not accessed within a characteristic time.
+    fn absent(&self, elements: f64, time: f64) -> f64 {
+        let accessed = self.flow.occupies_of(&self.classes, time) / self.flow.lines;
+        // A sum of shares may exceed one by its rounding.
+        (1.0 - accessed).max(0.0).powf(elements)
     }
 
     /// Share of the accesses that find their page in TLBs of this characteristic time: the element was accessed, or
     /// another one of its page.
     pub fn hits(&self, time: f64) -> f64 {
         let missed = 1.0 - self.flow.hits(time);
-        match self.per_page > 1.0 {
-            true => 1.0 - missed * self.absent(time).powf(self.per_page - 1.0),
-            false => 1.0 - missed,
-        }
+        1.0 - missed * self.absent(self.per_page - 1.0, time)
     }
 
     /// Pages that are in the TLBs: those of which an element was accessed.
     fn occupies(&self, time: f64) -> f64 {
-        let pages = self.flow.lines / self.per_page;
-        pages * (1.0 - self.absent(time).powf(self.per_page))
+        match self.per_page > 1.0 {
+            true => self.flow.lines / self.per_page * (1.0 - self.absent(self.per_page, time)),
+            // New pages may be more than the region has.
+            false => self.flow.occupies_of(&self.classes, time),
+        }
     }
 }
 
@@ -163,6 +165,18 @@ mod tests {
                         "skew {skew}, {per_page} in a page: {hits}, replayed {replayed}"
                     );
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn elements_that_fit_leave_none_of_their_pages_out() {
+        for skew in [0.2, 0.6, 0.99, 1.2] {
+            for elements in (1..300_u32).map(|n| f64::from(1000 + 3331 * n)) {
+                let law = Law::Ranked(Ranking::Zipf(skew));
+                let flow = PageFlow::new(elements, 1.0, law, 64.0 / 3.0);
+                assert_eq!(flow.hits(f64::INFINITY), 1.0, "{skew}, {elements}");
+                assert!(flow.occupies(f64::INFINITY) <= elements);
             }
         }
     }
