@@ -102,7 +102,8 @@ keys! {
         page: defaulted Bytes = "tlb.page", "4 KiB", 4096 to 1073741824;
         /// What a page walk adds to a load.
         walk: defaulted Nanos = "tlb.walk", "30 ns", 0 to 1000;
-        /// What a walk of the hypervisor's tables adds to a load, in a virtual machine; 0 where there is none.
+        /// What the hypervisor's tables add to a page walk in a virtual machine, besides the line that has the last entry; 0
+        /// where there is none.
         nested: defaulted Nanos = "tlb.nested", "0 ns", 0 to 1000;
         /// Time of the kernel for the first touch of a page, without the time to clear it.
         fault: defaulted Nanos = "tlb.fault", "500 ns", 0 to 100000;

@@ -42,8 +42,10 @@ pub struct CoreParams {
     /// What an entry of the TLBs covers.
     pub tlb_page: Bytes,
     pub walk: Ps,
-    /// What walks of the hypervisor's tables add to a walk; zero without a hypervisor.
+    /// What walks of the hypervisor's tables add to a walk, besides the line with the entry of the data's page.
     pub nested: Ps,
+    /// The hypervisor's pages, in a virtual machine.
+    pub host_page: Option<Bytes>,
     /// Entries of the buffers that an out-of-order core has.
     pub reorder_buffer: u32,
     pub scheduler: u32,
@@ -180,8 +182,9 @@ pub(super) fn core_params(host: &Host) -> CoreParams {
         tlb_reach: Bytes(u64::from(*host.tlb.entries) * tlb_page.get()),
         page: *host.tlb.page,
         tlb_page,
-        walk: ps(*host.tlb.walk).max(nested),
+        walk: ps(*host.tlb.walk) + nested,
         nested,
+        host_page: (nested > 0).then_some(HOST_PAGE),
         reorder_buffer: *c.reorder_buffer,
         scheduler: *c.scheduler,
         integer_registers: *c.integer_registers,

@@ -25,6 +25,7 @@ pub struct Load {
     /// The line of the page tables that it needs first; zero if it needs none any more.
     table: u64,
     table_cached: u32,
+    host_cached: u32,
     /// Whether what it waits for comes from memory, or a buffer is free only when other lines came from there.
     pub from_memory: bool,
     /// When it was sent.
@@ -65,6 +66,7 @@ impl Ooo {
                 false => 0,
             },
             table_cached: visit.table_cached,
+            host_cached: visit.host_cached,
             from_memory: false,
             issued: 0,
             next_for_line: NONE,
@@ -91,8 +93,10 @@ impl Ooo {
         self.loads.push(Load {
             at: self.position,
             done: Ps::MAX,
+            line: visit.line,
             table: self.script.table(visit.line),
             table_cached: visit.table_cached,
+            host_cached: visit.host_cached,
             next_for_line: NONE,
             waiter: NONE,
             before: NONE,
@@ -149,9 +153,20 @@ impl Ooo {
             self.starve(number);
             return;
         };
-        self.load_mut(number).table = 0;
-        let walked = here + self.params.nested;
-        self.events.add(self.clock + walked, Event::Starts(number));
+        self.translate(number, here);
+    }
+
+    /// A load has the entry of the page tables that it waited for `after` this time. In a virtual machine it needs that of the
+    /// hypervisor's tables then.
+    fn translate(&mut self, number: u64, after: Ps) {
+        let load = *self.load_mut(number);
+        let next = self.script.host_table(load.line, load.table);
+        let nested = if next == 0 { 0 } else { self.params.nested };
+        let own = self.load_mut(number);
+        (own.table, own.table_cached) = (next, load.host_cached);
+        own.from_memory = false;
+        let walked = self.clock + after + nested;
+        self.events.add(walked, Event::Starts(number));
     }
 
     /// A load has its address and looks up the caches.
@@ -256,12 +271,7 @@ impl Ooo {
             let load = *self.load_mut(number);
             last = load.next_for_line;
             if load.table != 0 {
-                // It waited for its translation.
-                let walked = self.clock + self.params.nested;
-                let load = self.load_mut(number);
-                load.table = 0;
-                load.from_memory = false;
-                self.events.add(walked, Event::Starts(number));
+                self.translate(number, 0);
                 continue;
             }
             let others = load.accesses - 1;

@@ -93,7 +93,7 @@ pub struct OooParams {
     /// Results that its integer registers hold before they retire, and its vector registers.
     pub integer_renames: f64,
     pub vector_renames: f64,
-    /// What walks of a hypervisor's tables add to a page walk.
+    /// What walks of a hypervisor's tables add to a page walk, besides the line with the entry of the data's page.
     pub nested: Ps,
     pub load_buffer: u32,
     pub store_buffer: u32,
@@ -326,18 +326,31 @@ impl Ooo {
                 break;
             }
             self.script.next(&mut visit);
-            if visit.non_temporal {
-                continue;
+            if visit.walks {
+                let table = self.script.table(visit.line);
+                missed += self.touch(table, false);
+                let host = self.script.host_table(visit.line, table);
+                if host != 0 {
+                    missed += self.touch(host, false);
+                }
             }
-            if self.caches.find_l1(visit.line, visit.store) {
-                continue;
+            if !visit.non_temporal {
+                missed += self.touch(visit.line, visit.store);
             }
-            if !self.caches.find_l2(visit.line) {
-                self.caches.fill_l2(visit.line);
-                missed += 1;
-            }
-            self.caches.fill_l1(visit.line, visit.store, true);
         }
+    }
+
+    /// Accesses a line without timing. Returns how many L2 did not have.
+    fn touch(&mut self, line: u64, store: bool) -> u64 {
+        if self.caches.find_l1(line, store) {
+            return 0;
+        }
+        let there = self.caches.find_l2(line);
+        if !there {
+            self.caches.fill_l2(line);
+        }
+        self.caches.fill_l1(line, store, true);
+        u64::from(!there)
     }
 
     /// Switches the prefetchers.

@@ -28,6 +28,8 @@ pub struct CacheCapacity {
     pub page_bits: u32,
     /// The same of what an entry of the TLBs covers.
     pub tlb_bits: u32,
+    /// The same of a page of the hypervisor, in a virtual machine.
+    pub host_bits: Option<u32>,
 }
 
 /// A region as one thread sees it.
@@ -402,6 +404,9 @@ impl PhaseParts {
         for part in &mut self.parts {
             part.set_times(times);
             part.visit.table_cached = part.cached_tables(times, caches.page_bits);
+            if let Some(bits) = caches.host_bits {
+                part.visit.host_cached = part.cached_tables(times, bits);
+            }
         }
         let occupied = |flows: &[Flow], time| flows.iter().map(|f| f.occupies(time)).sum::<f64>();
         let flows: Vec<Flow> = self.flows().collect();

@@ -35,6 +35,9 @@ pub struct Script {
     /// The first line of its page tables, and log2 of the lines for whose pages one of them has the entries.
     tables: u64,
     table_bits: u32,
+    /// The same of the hypervisor's, which has none of this number if there is no hypervisor.
+    host_tables: u64,
+    host_bits: u32,
     /// log2 of the lines that an entry of the TLBs covers.
     tlb_bits: u32,
 }
@@ -73,9 +76,16 @@ impl Script {
         let left = phases.first().map_or(0.0, |s| s.instructions);
         let ends = memory.iter().map(|(base, walk)| base + walk.lines());
         let tables = ends.max().unwrap_or(0).max(NO_MEMORY) + PAGE;
+        let table_bits = caches.page_bits + ENTRIES.ilog2();
+        let host_tables = match caches.host_bits {
+            Some(_) => tables + (tables >> table_bits) + 1,
+            None => u64::MAX,
+        };
         Self {
             tables,
-            table_bits: caches.page_bits + ENTRIES.ilog2(),
+            table_bits,
+            host_tables,
+            host_bits: caches.host_bits.unwrap_or_default() + ENTRIES.ilog2(),
             tlb_bits: caches.tlb_bits,
             phases,
             now: 0,
@@ -189,7 +199,7 @@ impl Script {
     #[inline(always)]
     pub fn locate(&self, line: u64) -> (usize, Place) {
         let line = match line.checked_sub(self.tables) {
-            Some(table) => table << self.table_bits | rng::mix(table) >> (64 - self.table_bits),
+            Some(_) => self.translated(line),
             None => line,
         };
         let region = self.region_of(line);
@@ -198,10 +208,30 @@ impl Script {
         (region, place)
     }
 
+    /// A line of the pages whose entries a line of page tables has.
+    fn translated(&self, table: u64) -> u64 {
+        let (first, bits) = match table < self.host_tables {
+            true => (self.tables, self.table_bits),
+            false => (self.host_tables, self.host_bits),
+        };
+        let number = table - first;
+        number << bits | rng::mix(number) >> (64 - bits)
+    }
+
     /// The line of the page tables that has the entry of a line's page.
     #[inline]
     pub fn table(&self, line: u64) -> u64 {
         self.tables + (line >> self.table_bits)
+    }
+
+    /// The line of the hypervisor's tables that has the entry of a line's page, after this line of the program's tables;
+    /// zero without a hypervisor, and after its tables.
+    pub fn host_table(&self, line: u64, after: u64) -> u64 {
+        match self.host_tables {
+            u64::MAX => 0,
+            first if after >= first => 0,
+            first => first + (line >> self.host_bits),
+        }
     }
 
     /// Whether both lines are in the same page.
@@ -213,7 +243,10 @@ impl Script {
     /// No line is at or after this one: the last page of a region may be cleared beyond the region, and the page
     /// tables come last.
     pub fn end(&self) -> u64 {
-        self.table(self.tables) + 1
+        match self.host_tables {
+            u64::MAX => self.table(self.tables) + 1,
+            first => first + (first >> self.host_bits) + 1,
+        }
     }
 
     /// The region of a line that is not of the page tables.

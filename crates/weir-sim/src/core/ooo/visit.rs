@@ -30,6 +30,8 @@ pub struct Visit {
     pub walks: bool,
     /// See `walks`.
     pub table_cached: u32,
+    /// The same of the hypervisor's tables.
+    pub host_cached: u32,
     /// Whether it is the first touch of its page.
     pub faults: bool,
     /// Share of such lines that the last-level cache has and L2 has not, of 2^32.
