@@ -57,6 +57,45 @@ fn measured(place: &Place) {
 }
 
 #[test]
+fn a_staircase_gives_the_clock_the_caches_and_page_walks() {
+    let place = Place::new();
+    let asked = [
+        "bench latency --op ld --tier dram",
+        "bench loaded --tier dram,remote --mix reads --threads 4 --pause 0ns,40ns",
+        "bench bandwidth --tier dram,remote --op ld,st,nt_st --threads 1,8",
+    ];
+    for words in asked {
+        let words = words
+            .split(' ')
+            .chain(["--on", "./small.toml,tlb.walk=45ns,llc.latency=25ns"]);
+        place.file("small.toml", SMALL);
+        place.run(words.collect::<Vec<_>>()).expect(0);
+    }
+    let fit = "platforms fit 1 2 3 -o mine.toml --quick --format json";
+    let document: Value = serde_json::from_str(&place.run(fit).expect(0).out()).unwrap();
+    let parameters = document["parameters"].as_array().unwrap();
+    let value = |key: &str| -> f64 {
+        let found = parameters.iter().find(|p| p["key"] == key).unwrap();
+        assert_eq!(found["how"], "measured", "{found}");
+        let value = found["value"].as_str().unwrap();
+        value.split(' ').next().unwrap().parse().unwrap()
+    };
+    let expected = [
+        ("core.clock", 2.2, 0.01),
+        ("l2.latency", 14.0, 0.05),
+        ("llc.latency", 25.0, 0.1),
+        ("tlb.walk", 45.0, 0.1),
+    ];
+    for (key, wanted, within) in expected {
+        let found = value(key);
+        assert!(
+            (found / wanted - 1.0).abs() < within,
+            "{key}: {found} in place of {wanted}"
+        );
+    }
+}
+
+#[test]
 fn a_fitted_machine_has_the_curves_of_the_one_that_was_measured() {
     let place = Place::new();
     measured(&place);

@@ -1,11 +1,12 @@
 //! Parameters that are measured figures themselves, or follow from one by arithmetic.
 
-use weir_model::platform::{Host, Platform, Provenance};
+use weir_model::platform::{Host, Platform};
 use weir_model::topology::TierName;
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
+use weir_model::units::LINE_BYTES;
 
 use super::evidence::{Single, What};
-use super::outcome::{FittedParameter, How};
+use super::outcome::FittedParameter;
+use super::put::Put;
 use super::twin::Twin;
 
 /// The figure of a tier that is largest among those of a kind.
@@ -40,10 +41,8 @@ pub fn apply(
     twin: &mut Twin,
 ) -> (Vec<FittedParameter>, Vec<String>) {
     let cores = twin.host.get("core.count").and_then(|n| n.parse().ok());
-    let mut put = Put {
-        cores: cores.unwrap_or(u32::MAX),
-        ..Put::new(from, twin)
-    };
+    let mut put = Put::new(from, twin);
+    put.cores = cores.unwrap_or(u32::MAX);
     let all_loads = |what| match what {
         What::Loads(threads) => Some(threads),
         _ => None,
@@ -192,134 +191,10 @@ pub fn links(
     put.done
 }
 
-/// Puts values into drafts, and lists them.
-struct Put<'a> {
-    from: &'a str,
-    twin: &'a mut Twin,
-    /// Cores of a socket.
-    cores: u32,
-    done: Vec<FittedParameter>,
-    /// What more threads may exceed.
-    no_peaks: Vec<String>,
-}
-
-impl<'a> Put<'a> {
-    fn new(from: &'a str, twin: &'a mut Twin) -> Self {
-        Self {
-            from,
-            twin,
-            cores: u32::MAX,
-            done: Vec::new(),
-            no_peaks: Vec::new(),
-        }
-    }
-
-    fn time(&mut self, tier: Option<&TierName>, key: &str, what: &str, single: Option<&Single>) {
-        if let Some(single) = single {
-            let shown = |ns: f64| Nanos(rounded(ns)).to_string();
-            self.value(tier, key, what, single, &shown);
-        }
-    }
-
-    /// A bandwidth, and with how many threads it still rose, if it did.
-    fn rate(
-        &mut self,
-        tier: Option<&TierName>,
-        key: &str,
-        what: &str,
-        single: Option<&Single>,
-        rising: Option<u32>,
-    ) {
-        let shown = |gbps: f64| GbPerSec(rounded(gbps)).to_string();
-        match (single, rising.filter(|&threads| threads < self.cores)) {
-            (Some(single), None) => self.value(tier, key, what, single, &shown),
-            (Some(single), Some(threads)) => {
-                let (low, from) = (shown(single.value), self.from);
-                let part = f64::from(self.cores) / f64::from(threads);
-                let high = match self.cores {
-                    u32::MAX => 2.0 * single.value,
-                    _ => single.value * part,
-                };
-                let place = tier.map_or(String::new(), |tier| format!("{tier}."));
-                let why = format!(
-                    "{low} with {threads} threads of {from}, where each thread still adds as much as the first ones"
-                );
-                self.no_peaks.push(format!(
-                    "{place}{key} is not measured: {why}; measure with more threads"
-                ));
-                let known = self.twin.draft_mut(tier).and_then(|draft| draft.get(key));
-                let known: Option<GbPerSec> = known.and_then(|value| value.parse().ok());
-                // What is known otherwise stays if it is possible.
-                if known.is_none_or(|known| known.get() < single.value) {
-                    let provenance = Provenance::Assumed {
-                        low: low.clone(),
-                        high: shown(high),
-                        why,
-                    };
-                    self.twin.set(tier, key, &low, provenance);
-                }
-            }
-            (None, _) => {}
-        }
-    }
-
-    fn share(&mut self, tier: Option<&TierName>, key: &str, what: &str, share: f64) {
-        let single = Single {
-            tier: TierName::dram(),
-            what: What::Idle,
-            value: share,
-            half: 0.0,
-        };
-        self.value(tier, key, what, &single, &|share| {
-            rounded(share).to_string()
-        });
-    }
-
-    fn value(
-        &mut self,
-        tier: Option<&TierName>,
-        key: &str,
-        what: &str,
-        single: &Single,
-        shown: &dyn Fn(f64) -> String,
-    ) {
-        let value = shown(single.value);
-        let (low, high) = (single.value - single.half, single.value + single.half);
-        let range = (single.half > 0.0).then(|| (shown(low), shown(high)));
-        let within = range.as_ref().map_or(String::new(), |(low, high)| {
-            format!("; {low} to {high} with its scatter")
-        });
-        let why = format!("measured: {what}, {}{within}", self.from);
-        let provenance = Provenance::Source(why.clone());
-        if let Some(part) = self.twin.set(tier, key, &value, provenance) {
-            let (low, high) = range.unzip();
-            self.done.push(FittedParameter {
-                part,
-                key: key.into(),
-                value,
-                low,
-                high,
-                how: How::Measured,
-                why,
-            });
-        }
-    }
-}
-
-/// Four digits, which is more than any figure is certain of.
-pub fn rounded(value: f64) -> f64 {
-    if value == 0.0 || !value.is_finite() {
-        return value;
-    }
-    let digits = 3 - value.abs().log10().floor() as i32;
-    let scale = 10_f64.powi(digits);
-    (value * scale).round() / scale
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use weir_model::platform::{Draft, FileKind};
+    use weir_model::platform::{Draft, FileKind, Provenance};
 
     fn fitted(curve: &[(u32, f64)], known: Option<&str>) -> (Vec<FittedParameter>, usize, Twin) {
         let mut host = Draft::new(FileKind::Host, "mine", "fitted");
@@ -372,13 +247,5 @@ mod tests {
             let (done, no_peaks, _) = fitted(&curve, None);
             assert_eq!((is_read(&done), no_peaks), (true, 0), "{curve:?}");
         }
-    }
-
-    #[test]
-    fn four_digits_are_kept() {
-        assert_eq!(rounded(69.691_733), 69.69);
-        assert_eq!(rounded(255.04), 255.0);
-        assert_eq!(rounded(0.012_345_6), 0.012_35);
-        assert_eq!(rounded(0.0), 0.0);
     }
 }

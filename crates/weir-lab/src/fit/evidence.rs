@@ -9,8 +9,9 @@ use weir_model::document::{Beside, Point};
 use weir_model::machine::MachineKind;
 use weir_model::published::measured::{Curve, Traffic};
 use weir_model::topology::TierName;
-use weir_model::units::{GbPerSec, Nanos};
+use weir_model::units::{Bytes, GbPerSec, Nanos};
 
+use super::chase::{Chase, Chases};
 use super::median;
 
 /// Everything that is known of a machine's memory.
@@ -22,6 +23,8 @@ pub struct Evidence {
     pub singles: Vec<Single>,
     /// Latency under load.
     pub curves: Vec<LoadedCurve>,
+    /// Latency by working set of local DRAM.
+    pub chases: Chases,
     /// What was left out, and why.
     pub left_out: Vec<String>,
 }
@@ -171,12 +174,15 @@ pub struct LoadedPoint {
 impl Evidence {
     /// Whether nothing can be fitted.
     pub fn is_empty(&self) -> bool {
-        self.singles.is_empty() && self.curves.is_empty()
+        self.singles.is_empty() && self.curves.is_empty() && self.chases.all.is_empty()
     }
 
-    /// Adds the points of a run on a machine. Those with another tenant on another tier are left out.
-    pub fn add_points(&mut self, points: &[Point], machine: MachineKind) {
+    /// Adds the points of a run on a machine, a model with pages of this size. Those with another tenant on another tier are
+    /// left out.
+    pub fn add_points(&mut self, points: &[Point], machine: MachineKind, page: Option<Bytes>) {
         self.singles.extend(points.iter().filter_map(Single::of));
+        let chase = |point: &Point| Chase::of(point, machine, page);
+        self.chases.all.extend(points.iter().filter_map(chase));
         for point in points.iter().filter(|p| p.experiment == "loaded") {
             let (Some(beside), Some(ns)) = (&point.beside, &point.ns) else {
                 continue;

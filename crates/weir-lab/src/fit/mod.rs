@@ -5,14 +5,17 @@
 //! distinguish their values (`search`). Then the model of the machine is compared with every point of the evidence, also
 //! with those that were held out (`check`). No figure with two tenants is used: a chase is what an instrument times its load with.
 
+mod chase;
 mod check;
 mod direct;
 mod evidence;
 mod outcome;
+mod put;
 mod search;
 mod study;
 mod twin;
 
+pub use chase::{Chase, Chases};
 pub use evidence::{Evidence, LoadedCurve, LoadedPoint, Single, What};
 pub use outcome::{ComparedPoint, FitCheck, Fitted, FittedParameter, How, Part, PlatformText};
 pub use twin::Twin;

@@ -283,7 +283,7 @@ fn parts(topology: &Topology, shared_by: u32) -> u32 {
 }
 
 /// A size that reads back as itself.
-fn whole(bytes: Bytes) -> String {
+pub fn whole(bytes: Bytes) -> String {
     let units = [(30, "GiB"), (20, "MiB"), (10, "KiB")];
     let fits = |(bits, _): &(u32, &str)| bytes.get() > 0 && bytes.get().trailing_zeros() >= *bits;
     units.into_iter().find(fits).map_or_else(

@@ -4,13 +4,14 @@ use std::path::Path;
 
 use serde_json::{Map, Value, json};
 use weir_lab::fit::Evidence;
+use weir_model::capability::{Capability, Feature};
 use weir_model::document::{BenchDocument, Point};
 use weir_model::machine::{Identity, MachineKind};
 use weir_model::platform::Platform;
 use weir_model::published::measured::{self, Curve};
 use weir_model::published::mlc_output::{self, MlcOptions};
 use weir_model::topology::{TierName, Topology};
-use weir_model::units::Gigahertz;
+use weir_model::units::{Bytes, Gigahertz};
 
 use crate::context::Context;
 use crate::documents::RecordDocument;
@@ -79,7 +80,7 @@ impl Known {
         } else if head.split(',').any(|column| column == "experiment") {
             let points = points_of_csv(name, &text)?;
             // A CSV does not say whether the machine is a model, whose pauses would be its load.
-            self.points(&shown, &points, MachineKind::Host);
+            self.points(&shown, &points, MachineKind::Host, None);
         } else {
             let clock = said.clock.unwrap_or(Gigahertz(1.0));
             let curves = measured::parse(name, &text, clock).map_err(refused)?;
@@ -137,17 +138,21 @@ impl Known {
         }
         let kind = machine.kind;
         self.machine = Some(machine);
+        let lacks = |c: &Capability| c.feature == Feature::BareMetal && !c.present;
+        self.evidence.chases.is_guest |= bench.header.capabilities.iter().any(lacks);
         // Figures of other tools say their tiers, and nothing of the machine.
+        let mut page = None;
         if !bench.header.topology.cores.is_empty() {
+            page = Some(bench.header.topology.page);
             self.topology = Some(bench.header.topology);
         }
-        self.points(from, &bench.points, kind);
+        self.points(from, &bench.points, kind, page);
         Ok(())
     }
 
-    fn points(&mut self, from: &str, points: &[Point], machine: MachineKind) {
+    fn points(&mut self, from: &str, points: &[Point], machine: MachineKind, page: Option<Bytes>) {
         self.name(from);
-        self.evidence.add_points(points, machine);
+        self.evidence.add_points(points, machine, page);
     }
 
     fn add(&mut self, from: &str, curves: Vec<Curve>) {
