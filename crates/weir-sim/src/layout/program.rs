@@ -106,7 +106,7 @@ fn shelter(tenant: &Tenant, params: &Params, core: &CoreParams) -> CacheCapacity
         tlb: core.tlb_reach.get() as f64 / core.tlb_page.get() as f64,
         page_bits: params.core.page.lines().max(1).ilog2(),
         tlb_bits: params.core.tlb_page.lines().max(1).ilog2(),
-        host_bits: (core.host_page).map(|page| page.lines().max(1).ilog2()),
+        host_bits: (core.host_entries).map(|memory| memory.lines().max(1).ilog2()),
     }
 }
 

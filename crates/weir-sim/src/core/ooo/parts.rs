@@ -28,7 +28,7 @@ pub struct CacheCapacity {
     pub page_bits: u32,
     /// The same of what an entry of the TLBs covers.
     pub tlb_bits: u32,
-    /// The same of a page of the hypervisor, in a virtual machine.
+    /// The same of the memory for which a line of the hypervisor's tables has the entries, in a virtual machine.
     pub host_bits: Option<u32>,
 }
 
@@ -231,15 +231,16 @@ impl Part {
     }
 
     /// Share of 2^32 of the page walks whose line of the page tables the last-level cache has and L2 has not.
-    /// The tables are too small to change the characteristic times.
-    fn cached_tables(&self, times: (f64, f64), page_bits: u32) -> u32 {
+    /// A line of theirs has the entries of `table_bits` (log2) lines. The tables are too small to change the characteristic
+    /// times.
+    fn cached_tables(&self, times: (f64, f64), table_bits: u32) -> u32 {
         if self.order.is_run() {
             // Such a line is used as long after its last use as the lines of its pages.
             return self.visit.cached;
         }
         let hits = |flow: &Flow, time| {
             let tables = Flow {
-                lines: (flow.lines / (ENTRIES << page_bits) as f64).max(1.0),
+                lines: (flow.lines / (1_u64 << table_bits) as f64).max(1.0),
                 rate: flow.rate * self.walks as f64 / 4_294_967_296.0,
                 law: flow.law,
             };
@@ -403,7 +404,7 @@ impl PhaseParts {
         let times = self.times;
         for part in &mut self.parts {
             part.set_times(times);
-            part.visit.table_cached = part.cached_tables(times, caches.page_bits);
+            part.visit.table_cached = part.cached_tables(times, caches.page_bits + ENTRIES.ilog2());
             if let Some(bits) = caches.host_bits {
                 part.visit.host_cached = part.cached_tables(times, bits);
             }

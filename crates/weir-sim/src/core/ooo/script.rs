@@ -85,7 +85,7 @@ impl Script {
             tables,
             table_bits,
             host_tables,
-            host_bits: caches.host_bits.unwrap_or_default() + ENTRIES.ilog2(),
+            host_bits: caches.host_bits.unwrap_or_default(),
             tlb_bits: caches.tlb_bits,
             phases,
             now: 0,
