@@ -173,7 +173,8 @@ fn emerald_rapids_with_cxl_a() {
 #[test]
 #[ignore = "runs 1400 simulated workloads for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_cxl_b() {
-    hold(&tried("emr2s+cxl-b", "cxl0"), 82.0, 89.0);
+    // The calibrating chases have one region each; programs of several walk their page tables more often, and lose more.
+    hold(&tried("emr2s+cxl-b", "cxl0"), 82.0, 87.0);
 }
 
 #[test]

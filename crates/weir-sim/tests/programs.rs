@@ -141,9 +141,9 @@ fn entries_of_a_hypervisors_tables_come_through_the_caches() {
         work.phases[0].regions[0].bytes = bytes;
         visited(&work, distance, 0.001) - visited(&work, distance, 0.0)
     };
-    // L2 has the tables of so little memory, and no cache all of so much.
+    // L2 has most tables of so little memory, and no cache all of so much.
     let (near, far) = (added(Bytes::mib(256)), added(Bytes::gib(120)));
-    assert!((1.0..10.0).contains(&near), "{near} ns");
+    assert!((1.0..20.0).contains(&near), "{near} ns");
     assert!((50.0..100.0).contains(&far), "{far} ns");
 }
 
