@@ -98,21 +98,26 @@ const ENTRIES: u64 = 8;
 /// Puts what chases say into the files of a machine, of which all else is known.
 pub fn apply(chases: &Chases, from: &str, host: &Host, twin: &mut Twin) -> Vec<FittedParameter> {
     let mut put = Put::new(from, twin);
-    let mut clock = host.core.clock.value;
+    let l2_hit = caches(chases, host, &mut put);
+    walks(chases, host, l2_hit, &mut put);
+    put.done
+}
+
+/// The clock and the latencies of caches, of which that of L2 is returned.
+fn caches(chases: &Chases, host: &Host, put: &mut Put<'_>) -> Nanos {
     let (l1, l2, llc) = (&host.l1, &host.l2, &host.llc);
-    let complexes = host.uncore.complexes.as_ref().map_or(1, |c| c.count.value);
+    let complexes = u64::from(host.uncore.complexes.as_ref().map_or(1, |c| c.count.value));
     // A core fills the cache of its complex alone.
-    let reached = Bytes(llc.size.get() / u64::from(complexes));
+    let reached = Bytes(llc.size.get() / complexes);
+    let mut clock = host.core.clock.value;
     if let Some(chase) = chases.within(Bytes(0), *l1.size)
         && matches!(l1.latency.provenance, Provenance::Source(_))
     {
-        clock = Gigahertz(l1.latency.value.0 / chase.ns);
-        let half = clock.get() * chase.half / chase.ns;
-        let what = format!(
-            "{} of an L1 hit over the time of a hop in L1",
-            l1.latency.value
-        );
-        put.value(None, "core.clock", &what, (clock.get(), half), &|ghz| {
+        let hit = l1.latency.value;
+        clock = Gigahertz(hit.0 / chase.ns);
+        let figure = (clock.get(), clock.get() * chase.half / chase.ns);
+        let what = format!("{hit} of an L1 hit over the time of a hop in L1");
+        put.value(None, "core.clock", &what, figure, &|ghz| {
             Gigahertz(rounded(ghz)).to_string()
         });
     }
@@ -127,72 +132,56 @@ pub fn apply(chases: &Chases, from: &str, host: &Host, twin: &mut Twin) -> Vec<F
             Cycles((cycles * 10.0).round() / 10.0).to_string()
         });
     }
-    if let Some(memory) = chases.memory(reached) {
-        let mut hit = llc.latency.get();
-        if let Some(chase) = shared.filter(|chase| chase.ns < A_STEP * memory) {
-            hit = chase.ns;
-            put.value(
-                None,
-                "llc.latency",
-                "a hop in the last-level cache",
-                (chase.ns, chase.half),
-                &|ns| Nanos(rounded(ns)).to_string(),
-            );
-        }
-        let middle = f64::midpoint(hit, memory);
-        if let Some(size) = chases.crossing(middle, *l2.size) {
+    let Some(memory) = chases.memory(reached) else {
+        return l2_hit;
+    };
+    let mut hit = llc.latency.get();
+    if let Some(chase) = shared.filter(|chase| chase.ns < A_STEP * memory) {
+        hit = chase.ns;
+        let what = "a hop in the last-level cache";
+        put.nanos("llc.latency", what, (chase.ns, chase.half));
+    }
+    let half_misses = chases.crossing(f64::midpoint(hit, memory), *l2.size);
+    // A hypervisor may give its guests a part, and neighbours fill the cache as well.
+    if let Some(size) = half_misses.filter(|_| chases.is_guest) {
+        let left = size.get() as f64 / HALF_MISSES;
+        if left < reached.get() as f64 / 2.0 {
             let unit = u64::from(*llc.slices) * u64::from(*llc.ways) * LINE_BYTES;
-            let kept = |bytes: f64| {
+            let shown = |bytes: f64| {
                 let units = (bytes / unit as f64).round().max(1.0);
                 whole(Bytes(units as u64 * unit))
             };
-            let size = size.get() as f64;
-            // A hypervisor may give its guests a part, and neighbours fill the cache as well.
-            if chases.is_guest && size / HALF_MISSES < reached.get() as f64 / 2.0 {
-                let what = format!(
-                    "what is left of {reached} to this guest: half of the hops over {} go to memory",
-                    Bytes(size as u64)
-                );
-                put.value(
-                    None,
-                    "llc.size",
-                    &what,
-                    (size / HALF_MISSES * f64::from(complexes), 0.0),
-                    &kept,
-                );
-            }
+            let what = format!(
+                "what is left of {reached} to this guest: half of the hops over {size} go to memory"
+            );
+            let all = (left * complexes as f64, 0.0);
+            put.value(None, "llc.size", &what, all, &shown);
         }
     }
-    let walk = |pages: &str| {
-        format!("what a random hop takes longer than one within the reach of the TLBs, {pages}")
-    };
-    match chases.is_guest {
-        false => {
-            let walks = chases.walks(host, |page| page == HOST_PAGE);
-            if let Some((ns, half)) = spread(&walks) {
-                let what = walk("pages of 4 KiB");
-                put.value(None, "tlb.walk", &what, (ns, half), &|ns| {
-                    Nanos(rounded(ns)).to_string()
-                });
-            }
+    l2_hit
+}
+
+/// What page walks take; of a guest, what the hypervisor's tables add.
+fn walks(chases: &Chases, host: &Host, l2_hit: Nanos, put: &mut Put<'_>) {
+    let longer = "what a random hop takes longer than one within the reach of the TLBs";
+    if !chases.is_guest {
+        let walks = chases.walks(host, |page| page == HOST_PAGE);
+        if let Some(figure) = spread(&walks) {
+            put.nanos("tlb.walk", longer, figure);
         }
-        true => {
-            // With large pages the tables of the guest stay in L1; with small ones two pages are looked up.
-            let lines = l2_hit.get();
-            let large = chases.walks(host, |page| page > HOST_PAGE);
-            let small = chases.walks(host, |page| page <= HOST_PAGE);
-            let once = (large.iter().map(|ns| ns - lines))
-                .chain(small.iter().map(|ns| (ns - 2.0 * lines) / 2.0));
-            let once: Vec<f64> = once.map(|ns| ns.max(0.0)).collect();
-            if let Some((ns, half)) = spread(&once) {
-                let what = walk("without the lines of the tables");
-                put.value(None, "tlb.nested", &what, (ns, half), &|ns| {
-                    Nanos(rounded(ns)).to_string()
-                });
-            }
-        }
+        return;
     }
-    put.done
+    // With large pages the tables of the guest stay in L1; with small ones two pages are looked up.
+    let line = l2_hit.get();
+    let large = chases.walks(host, |page| page > HOST_PAGE);
+    let small = chases.walks(host, |page| page <= HOST_PAGE);
+    let once =
+        (large.iter().map(|ns| ns - line)).chain(small.iter().map(|ns| (ns - 2.0 * line) / 2.0));
+    let once: Vec<f64> = once.map(|ns| ns.max(0.0)).collect();
+    if let Some(figure) = spread(&once) {
+        let what = format!("{longer}, without the lines of the tables");
+        put.nanos("tlb.nested", &what, figure);
+    }
 }
 
 /// The median of some values, and half of what they span.
@@ -272,10 +261,10 @@ impl Chases {
                 page
             };
             let reach = u64::from(*host.tlb.entries) * covers.get();
-            let tables = [Some(page), self.is_guest.then_some(HOST_PAGE)];
-            let tables: u64 = (tables.into_iter().flatten())
-                .map(|page| random.size.get() / page.get() / ENTRIES * LINE_BYTES)
-                .sum();
+            // Small pages are scattered over the guest's memory, and take entries in as many lines of the hypervisor's.
+            let host_entries = if page > HOST_PAGE { ENTRIES } else { 1 };
+            let lines = |page: Bytes, entries: u64| random.size.get() / page.get() / entries;
+            let tables = LINE_BYTES * (lines(page, ENTRIES) + lines(HOST_PAGE, host_entries));
             if random.size.get() < 2 * reach || self.is_guest && tables > host.l2.size.get() / 2 {
                 return None;
             }

@@ -43,6 +43,13 @@ impl<'a> Put<'a> {
         }
     }
 
+    /// A time of the host with half of its interval, in ns.
+    pub fn nanos(&mut self, key: &str, what: &str, figure: (f64, f64)) {
+        self.value(None, key, what, figure, &|ns| {
+            Nanos(rounded(ns)).to_string()
+        });
+    }
+
     /// A bandwidth, and with how many threads it still rose, if it did.
     pub fn rate(
         &mut self,
