@@ -8,6 +8,16 @@ use std::time::{Duration, Instant};
 use crate::common::{Done, LONG, Place, SMALL, signal, with};
 
 #[test]
+fn a_request_that_the_machine_lacks_something_for_keeps_no_run() {
+    let place = Place::new();
+    place
+        .run("steer run --on gold6130 --protect dram:ld --restrain dram:st")
+        .refuses(3, &["no CXL tier"]);
+    let listed = place.run("runs list --format json").expect(0).json();
+    assert_eq!(listed["runs"], serde_json::json!([]));
+}
+
+#[test]
 fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
     let place = Place::new();
     let child = place.start(with(LONG, "--format json"));
