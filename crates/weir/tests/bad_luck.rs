@@ -501,6 +501,8 @@ fn a_stopped_run_without_a_plan_of_points_is_listed_with_what_it_has() {
     drop(db);
     let list = place.run("runs list").expect(0).out();
     assert!(list.contains("partial") && !list.contains('/'), "{list}");
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("7 figures so far, began"), "{shown}");
 }
 
 #[test]

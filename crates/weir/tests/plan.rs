@@ -449,6 +449,27 @@ fn kernels_move_fewer_bytes_and_an_early_notice_hides_flash() {
     assert!(table.contains("ssd            0.0011"), "{table}");
 }
 
+/// A pool of 4 sockets is not compared with one of 8 because both are the first of their policy.
+#[test]
+fn rows_of_the_same_words_are_compared_by_the_numbers_that_name_them() {
+    let place = Place::new();
+    for pools in ["4,8", "8,16"] {
+        let words = format!("plan pool --machines 8 --days 3 --pools {pools}");
+        place.run(words).expect(0);
+    }
+    let compared = place.run("runs compare 1 2 --format json").expect(0).json();
+    let compared = &compared["comparisons"][0];
+    let rows = rows(compared, "rows");
+    let is_of_eight =
+        |row: &serde_json::Value| row["row"].as_str().unwrap().ends_with(" sockets 8");
+    assert!(rows.iter().all(is_of_eight), "{rows:?}");
+    assert!(rows.iter().all(|row| row["a"] == row["b"]), "{rows:?}");
+    assert_eq!(
+        (&compared["only_a"], &compared["only_b"]),
+        (&4.into(), &4.into())
+    );
+}
+
 #[test]
 fn a_run_of_no_machine_is_compared_without_one() {
     let place = Place::new();

@@ -159,6 +159,10 @@ fn describe(run: &StoredRun) -> String {
     // Of a run whose figures all come from earlier ones, none is its own.
     let figures = match summary.planned {
         0 => String::new(),
+        // A document that is made as a whole has as many rows as it could make.
+        planned if summary.partial && summary.kept >= planned => {
+            format!(" {} so far,", count(summary.kept as u64, "figure"))
+        }
         planned => format!(" {} of {},", summary.kept, count(planned as u64, "figure")),
     };
     let mut text = wrap(
