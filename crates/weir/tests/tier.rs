@@ -281,6 +281,8 @@ fn wrong_requests_are_refused_with_what_is_right() {
         ("tier run --window 10ms", 2, "100 ms"),
         ("tier run --for 10ms", 2, "--window"),
         ("tier run --weights dram=0", 2, "1 to 255"),
+        ("tier run --for 1s --pressure 5", 2, "--demote"),
+        ("tier run --for 1s --move-rate 1GB/s", 2, "--move"),
         ("tier run --promote-limit 0GB/s", 2, "more than 0"),
         ("tier run --demote cgroup:/nobody", 2, "SCOPE=RATE"),
         ("tier run --move pid:4711:1000-2000", 2, "=TIER"),
