@@ -477,4 +477,20 @@ fn a_run_of_no_machine_is_compared_without_one() {
     place.run("plan latency --retimer 20ns").expect(0);
     let table = place.run("runs compare 1 2").expect(0).out();
     assert!(table.starts_with("A is run 1, B is run 2\n"), "{table}");
+    // Two hosts have one name in a store that was merged, and another version may compute otherwise.
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    let other = "UPDATE runs SET digest = 'd2', weir = '0.0.9' WHERE id = 2";
+    db.execute_batch(other).unwrap();
+    let table = place
+        .run("runs compare 1 2")
+        .expect(0)
+        .out()
+        .replace("\n  ", " ");
+    for words in [
+        "not the same machine",
+        "and d2)",
+        "A is of Weir 0.1.0, B of Weir 0.0.9",
+    ] {
+        assert!(table.contains(words), "{table}");
+    }
 }

@@ -8,7 +8,6 @@ use weir_lab::Outcome as _;
 use weir_lab::accept::Acceptance;
 use weir_model::frame::{Frame, Kind, words};
 
-use super::with_machine;
 use crate::documents::{ComparedRow, ComparedRuns};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, figure, wrap};
@@ -160,11 +159,6 @@ fn numbers(
 /// As a table of at most this many rows.
 pub fn table(compared: &ComparedRuns, limit: usize) -> String {
     let ComparedRuns { a, b, rows, .. } = compared;
-    let head = format!(
-        "A is {}, B is {}",
-        with_machine(a.id, &a.machine),
-        with_machine(b.id, &b.machine)
-    );
     let mut table = Table::new(&[
         Column::words("row"),
         Column::words("field"),
@@ -199,5 +193,5 @@ pub fn table(compared: &ComparedRuns, limit: usize) -> String {
         true => String::new(),
         false => table.to_string(),
     };
-    wrap(&head, "", "  ") + &shown + &wrap(&parts.join("; "), "", "  ")
+    super::compared(a, b) + &shown + &wrap(&parts.join("; "), "", "  ")
 }
