@@ -160,6 +160,15 @@ fn without_settings_the_kernels_tiering_is_only_counted() {
     let run: Document<Tiered> = serde_json::from_str(&run.expect(0).out()).unwrap();
     assert_eq!(run.output.before, run.output.in_force);
     assert!(run.output.windows.len() >= 3);
+    // Free memory is drawn in sizes, not in ten digits.
+    let page = place.run("report 1 -o -").expect(0).out();
+    let mut ticks = page.split("class=\"tick\"");
+    let is_size = |tick: &str| {
+        tick.split('<')
+            .next()
+            .is_some_and(|text| text.ends_with(['M', 'G', 'T']))
+    };
+    assert!(ticks.any(is_size), "{page}");
     let stored = place.run("runs show 1 --format json").expect(0).out();
     let stored: Document<Tiered> = serde_json::from_str(&stored).unwrap();
     assert_eq!(stored.output, run.output);
