@@ -37,7 +37,7 @@ class Lacking(Error):
 
 
 class IllegalState(Error):
-    """Exit code 4: a check found an illegal state, which ``run`` has."""
+    """Exit code 4: a check found what must not be, which ``run`` has: a state of memory, a page, a figure."""
 
 
 class CommandError(Error):
@@ -52,7 +52,7 @@ class Interrupted(_Ended, KeyboardInterrupt):
 
 
 # The command says these by its exit code alone.
-_SILENT = {4: "a check found an illegal state"}
+_SILENT = {4: "a check found what must not be"}
 _BY_CODE = {1: Error, 2: Usage, 3: Lacking, 4: IllegalState}
 
 

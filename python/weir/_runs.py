@@ -24,6 +24,11 @@ class Column(NamedTuple):
     doc: str
 
 
+class _Columns(Dict[str, Column]):
+    def __missing__(self, name: str) -> Column:
+        raise KeyError(f"no column is called `{name}` here; there are {', '.join(self)}")
+
+
 class Table:
     """A list of rows. Whatever reads Arrow by the PyCapsule interface takes its columns as they are."""
 
@@ -34,7 +39,7 @@ class Table:
     @property
     def columns(self) -> Dict[str, Column]:
         """Type, unit and meaning by the name of each column."""
-        return {name: Column(*about) for name, *about in self._table.columns()}
+        return _Columns({name: Column(*about) for name, *about in self._table.columns()})
 
     def __len__(self) -> int:
         return len(self._table)

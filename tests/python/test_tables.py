@@ -73,6 +73,8 @@ def test_every_list_of_a_document_is_a_table(store, command):
         assert as_rows(table.to_pyarrow().to_pylist()) == theirs
     with pytest.raises(weir.Usage, match="no list of rows is called `nothing` here; there are"):
         run.table("nothing")
+    with pytest.raises(KeyError, match="no column is called `nothing` here; there are policy"):
+        run.table().columns["nothing"]
 
 
 def test_documents_that_are_not_kept_have_tables(command):

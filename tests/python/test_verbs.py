@@ -95,6 +95,7 @@ def test_an_illegal_state_is_an_exception_that_has_the_document(command, tmp_pat
     with pytest.raises(weir.IllegalState) as raised:
         weir.persist.check(trace)
     assert raised.value.code == ran.returncode == 4
+    assert str(raised.value) == "a check found what must not be"
     assert without_time(raised.value.run.document) == without_time(json.loads(ran.stdout))
 
 

@@ -150,10 +150,18 @@ pub fn measure(
                 neighbour += own.weight * got.get();
                 ran
             }
-            None => lab.answer(&Placed {
-                placement: pages.clone(),
-                ..Placed::local(&workload, options)
-            })?,
+            None => {
+                let placed = Placed {
+                    placement: pages.clone(),
+                    ..Placed::local(&workload, options)
+                };
+                lab.answer(&placed).map_err(|error| match error {
+                    LabError::Machine(error) => {
+                        LabError::Failed(format!("`{}`: {error}", workload.name))
+                    }
+                    error => error,
+                })?
+            }
         };
         measured
             .rates

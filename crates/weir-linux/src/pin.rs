@@ -99,7 +99,13 @@ impl Pinned {
         };
         let mask = CpuMask::of(cpus).ok_or_else(|| missing("no Linux has that many".into()))?;
         let before = CpuMask::current().map_err(|e| missing(e.to_string()))?;
-        mask.apply().map_err(|e| missing(e.to_string()))?;
+        mask.apply().map_err(|error| {
+            missing(match error.raw_os_error() {
+                // sched_setaffinity(2)
+                Some(libc::EINVAL) => "it is offline, or not in the cpuset of this process".into(),
+                _ => error.to_string(),
+            })
+        })?;
         Ok(Self { before })
     }
 }
@@ -151,6 +157,7 @@ mod tests {
         for cpu in [8000, 1_000_000] {
             let error = Pinned::to(cpu).err().unwrap().to_string();
             assert!(error.contains(&cpu.to_string()), "{error}");
+            assert!(!error.contains("os error"), "{error}");
         }
     }
 }

@@ -1,8 +1,13 @@
 //! A description and its check, in words, tables and pictures.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+use weir_lab::study::lists;
 use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
+use weir_model::frame::Frame;
 use weir_model::number::figure;
+use weir_model::units::Bytes;
 
 use crate::check::{CacheMisses, Imported, off};
 use crate::describe::CACHES;
@@ -154,13 +159,40 @@ impl Outcome for Imported {
                 ],
             ),
             View::lines(
-                "misses",
-                format!("Misses of the trace: {}", self.of),
+                "curves",
+                format!("Misses of {}", self.of),
                 ("cache", "cache [bytes]"),
-                ("trace_mpki", "misses in 1000 instructions"),
-                &[],
+                ("mpki", "misses in 1000 instructions"),
+                &["series"],
             )
             .axes(Axis::Sizes, Axis::Linear),
         ]
     }
+
+    fn frames(&self) -> Vec<Frame> {
+        let of = |series: &'static str, mpki: fn(&CacheMisses) -> f64| {
+            self.misses.iter().map(move |row| CurveRow {
+                series,
+                cache: row.cache,
+                mpki: mpki(row),
+            })
+        };
+        let rows: Vec<CurveRow> = of("trace", |row| row.trace_mpki)
+            .chain(of("description", |row| row.described_mpki))
+            .collect();
+        let mut frames = lists(self);
+        frames.push(Frame::of("curves", &rows));
+        frames
+    }
+}
+
+/// Misses in a cache, of the trace or of the description.
+#[derive(Serialize, JsonSchema)]
+struct CurveRow {
+    /// Which of the two.
+    series: &'static str,
+    /// The size of the cache.
+    cache: Bytes,
+    /// Misses in a thousand instructions.
+    mpki: f64,
 }

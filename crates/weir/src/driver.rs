@@ -272,7 +272,9 @@ impl<'a> Job<'a> {
                     "run {run} keeps this part, {new} answers; the rest belongs to other workers"
                 ));
             }
-        } else if let (true, Err(Failure::Request(_))) = (is_new && keeps_nothing, &document) {
+        } else if let (true, Err(Failure::Request(_) | Failure::Missing(_))) =
+            (is_new && keeps_nothing, &document)
+        {
             // A request that cannot be carried out is no run that could go on, whatever was asked before that was known.
             store.remove(run)?;
         } else if trouble.is_none() {

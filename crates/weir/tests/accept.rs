@@ -195,6 +195,13 @@ fn a_run_without_expectations_has_its_figures_in_rows_and_in_the_list_of_runs() 
         .run(format!("{asked} --baseline 1 --format csv"))
         .expect(0);
     assert!(csv.out().contains(",passed,"), "{}", csv.out());
+    // And figures are compared with figures, each with its interval.
+    let compared = place.run("runs compare 1 2 --format json").expect(0).json();
+    let rows = compared["comparisons"][0]["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 12, "{rows:?}");
+    assert!(rows.iter().all(|row| row["field"] == "value"), "{rows:?}");
+    let read = rows.iter().find(|row| row["row"] == "cxl0 read GB/s");
+    assert_eq!(read.unwrap()["beyond_chance"], false, "{rows:?}");
 }
 
 /// Ten per cent is 0.1, and 10 let every machine pass.

@@ -8,6 +8,16 @@ use std::time::{Duration, Instant};
 use crate::common::{Done, LONG, Place, SMALL, signal, with};
 
 #[test]
+fn a_request_that_the_machine_lacks_something_for_keeps_no_run() {
+    let place = Place::new();
+    place
+        .run("steer run --on gold6130 --protect dram:ld --restrain dram:st")
+        .refuses(3, &["no CXL tier"]);
+    let listed = place.run("runs list --format json").expect(0).json();
+    assert_eq!(listed["runs"], serde_json::json!([]));
+}
+
+#[test]
 fn an_interrupt_keeps_finished_figures_and_marks_them_partial() {
     let place = Place::new();
     let child = place.start(with(LONG, "--format json"));
@@ -491,6 +501,8 @@ fn a_stopped_run_without_a_plan_of_points_is_listed_with_what_it_has() {
     drop(db);
     let list = place.run("runs list").expect(0).out();
     assert!(list.contains("partial") && !list.contains('/'), "{list}");
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("7 figures so far, began"), "{shown}");
 }
 
 #[test]

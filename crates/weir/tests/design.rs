@@ -1,6 +1,7 @@
 //! `weir design` as a process: its answer, its exports, its report, a run that goes on, and files with mistakes.
 
 use crate::common::{Place, with};
+use crate::place::JOB;
 
 pub const SPACE: &str = r#"kind = "design"
 base = "emr2s+cxl-a"
@@ -96,6 +97,14 @@ fn a_space_without_a_design_that_can_be_measured_fails() {
         done.out().contains("there are no figures"),
         "{}",
         done.out()
+    );
+    // A program that is larger than a tier is named.
+    place.file("big.toml", JOB.replace("2 GiB", "300 GiB"));
+    let done = place.run(words(&place, &SPACE.replace("scan-column", "./big.toml")));
+    let said = done.expect(1).err();
+    assert!(
+        said.contains("of the first: `big`: tier `dram` has"),
+        "{said}"
     );
 }
 

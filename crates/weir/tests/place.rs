@@ -111,7 +111,8 @@ fn advice_names_what_may_move_and_what_it_costs() {
     let found = advice(&place, "job.toml --max-loss 5 --verify");
     let objects = found["objects"].as_array().unwrap();
     let of = |name: &str| objects.iter().find(|o| o["object"] == name).unwrap();
-    assert_eq!(of("log")["advice"], "move");
+    assert_eq!(of("log")["advice"], "free to move");
+    assert_eq!(of("log")["share_pct"], 100.0);
     assert_ne!(of("index")["advice"], "move");
     assert!(
         of("index")["alone_pct"].as_f64() > Some(40.0),
@@ -141,6 +142,22 @@ fn advice_names_what_may_move_and_what_it_costs() {
         nothing.lines().all(|line| line.chars().count() <= 80),
         "{nothing}"
     );
+}
+
+#[test]
+fn an_object_that_costs_nothing_is_free_to_move_whether_or_not_it_moves() {
+    let place = Place::new();
+    let cached = r#"{ name = "cached", bytes = "64 KiB", order = "sequential", share = 0.2 },"#;
+    place.file(
+        "job.toml",
+        JOB.replace("regions = [", &format!("regions = [ {cached}")),
+    );
+    for arguments in ["--max-loss 0", "--max-loss 5", "--free 100%"] {
+        let found = advice(&place, &format!("job.toml --whole {arguments}"));
+        let objects = found["objects"].as_array().unwrap();
+        let cached = objects.iter().find(|o| o["object"] == "cached").unwrap();
+        assert_eq!(cached["advice"], "free to move", "{arguments}: {cached}");
+    }
 }
 
 #[test]

@@ -165,6 +165,11 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
     ] {
         assert!(done.err().contains(words), "{}", done.err());
     }
+    assert!(
+        done.out().contains("ends before beginning"),
+        "{}",
+        done.out()
+    );
     let done = place
         .run("plan trace --trace t.csv -o left.csv --format json -q")
         .expect(0);
@@ -404,9 +409,10 @@ fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
 fn vms_that_find_no_room_are_said_first_and_no_pool_is_larger_than_the_cluster() {
     let place = Place::new();
     let out = place.run("plan pool --machines 4 --days 2").expect(0).out();
-    let begin: Vec<&str> = out.split_whitespace().take(20).collect();
+    let begin: Vec<&str> = out.split_whitespace().take(25).collect();
     let begin = begin.join(" ");
-    assert!(begin.starts_with("a pool of 8 sockets"), "{begin}");
+    let policy = "a pool of 8 sockets with the policy pond ";
+    assert!(begin.starts_with(policy), "{begin}");
     assert!(begin.contains("VMs that found no machine"), "{begin}");
     let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
@@ -443,6 +449,27 @@ fn kernels_move_fewer_bytes_and_an_early_notice_hides_flash() {
     assert!(table.contains("ssd            0.0011"), "{table}");
 }
 
+/// A pool of 4 sockets is not compared with one of 8 because both are the first of their policy.
+#[test]
+fn rows_of_the_same_words_are_compared_by_the_numbers_that_name_them() {
+    let place = Place::new();
+    for pools in ["4,8", "8,16"] {
+        let words = format!("plan pool --machines 8 --days 3 --pools {pools}");
+        place.run(words).expect(0);
+    }
+    let compared = place.run("runs compare 1 2 --format json").expect(0).json();
+    let compared = &compared["comparisons"][0];
+    let rows = rows(compared, "rows");
+    let is_of_eight =
+        |row: &serde_json::Value| row["row"].as_str().unwrap().ends_with(" sockets 8");
+    assert!(rows.iter().all(is_of_eight), "{rows:?}");
+    assert!(rows.iter().all(|row| row["a"] == row["b"]), "{rows:?}");
+    assert_eq!(
+        (&compared["only_a"], &compared["only_b"]),
+        (&4.into(), &4.into())
+    );
+}
+
 #[test]
 fn a_run_of_no_machine_is_compared_without_one() {
     let place = Place::new();
@@ -450,4 +477,20 @@ fn a_run_of_no_machine_is_compared_without_one() {
     place.run("plan latency --retimer 20ns").expect(0);
     let table = place.run("runs compare 1 2").expect(0).out();
     assert!(table.starts_with("A is run 1, B is run 2\n"), "{table}");
+    // Two hosts have one name in a store that was merged, and another version may compute otherwise.
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    let other = "UPDATE runs SET digest = 'd2', weir = '0.0.9' WHERE id = 2";
+    db.execute_batch(other).unwrap();
+    let table = place
+        .run("runs compare 1 2")
+        .expect(0)
+        .out()
+        .replace("\n  ", " ");
+    for words in [
+        "not the same machine",
+        "and d2)",
+        "A is of Weir 0.1.0, B of Weir 0.0.9",
+    ] {
+        assert!(table.contains(words), "{table}");
+    }
 }

@@ -87,7 +87,7 @@ fn a_guest_that_does_not_return_a_slice_keeps_it() {
         let done = place.run("pool release pool --vm vm.qmp --limit 200ms");
         let said = done.expect(1).err();
         assert!(said.contains(why), "{said}");
-        assert!(said.contains("0 of 1 slices came back from"), "{said}");
+        assert!(said.contains("0 of 1 slice came back from"), "{said}");
         assert_eq!(stages(&place), "owned free free free");
         let bytes = std::fs::read(place.path("pool")).unwrap();
         assert_eq!(bytes[0], 7, "it is not scrubbed");
@@ -135,7 +135,7 @@ fn a_slice_of_a_qemu_that_dropped_the_connection_is_settled_later() {
     assert_eq!(stages(&place), "adding free free free");
     let said = place.run("pool recover pool --limit 200ms").expect(1).err();
     assert!(said.contains("slice 0: "), "{said}");
-    assert!(said.contains("1 slices are still under way"), "{said}");
+    assert!(said.contains("steps of 1 slice are unfinished"), "{said}");
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn wrong_requests_say_what_to_do() {
         ("add pool --vm vm.qmp --slices 0", "--slices is 0"),
         (
             "release pool --vm vm.qmp",
-            "has 0 slices, and 1 were asked back",
+            "has 0 slices; 1 cannot be taken back",
         ),
         (
             "release pool --vm vm.qmp --slice 9",
@@ -199,7 +199,7 @@ fn wrong_requests_say_what_to_do() {
         .expect(1)
         .err();
     assert!(
-        message.contains("5 slices were asked for, and 4 of 4 are free"),
+        message.contains("the request is for 5 slices, and 4 of 4 are free"),
         "{message}"
     );
 }

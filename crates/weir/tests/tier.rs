@@ -160,6 +160,15 @@ fn without_settings_the_kernels_tiering_is_only_counted() {
     let run: Document<Tiered> = serde_json::from_str(&run.expect(0).out()).unwrap();
     assert_eq!(run.output.before, run.output.in_force);
     assert!(run.output.windows.len() >= 3);
+    // Free memory is drawn in sizes, not in ten digits.
+    let page = place.run("report 1 -o -").expect(0).out();
+    let mut ticks = page.split("class=\"tick\"");
+    let is_size = |tick: &str| {
+        tick.split('<')
+            .next()
+            .is_some_and(|text| text.ends_with(['M', 'G', 'T']))
+    };
+    assert!(ticks.any(is_size), "{page}");
     let stored = place.run("runs show 1 --format json").expect(0).out();
     let stored: Document<Tiered> = serde_json::from_str(&stored).unwrap();
     assert_eq!(stored.output, run.output);
@@ -281,6 +290,8 @@ fn wrong_requests_are_refused_with_what_is_right() {
         ("tier run --window 10ms", 2, "100 ms"),
         ("tier run --for 10ms", 2, "--window"),
         ("tier run --weights dram=0", 2, "1 to 255"),
+        ("tier run --for 1s --pressure 5", 2, "--demote"),
+        ("tier run --for 1s --move-rate 1GB/s", 2, "--move"),
         ("tier run --promote-limit 0GB/s", 2, "more than 0"),
         ("tier run --demote cgroup:/nobody", 2, "SCOPE=RATE"),
         ("tier run --move pid:4711:1000-2000", 2, "=TIER"),

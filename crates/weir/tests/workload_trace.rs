@@ -73,10 +73,14 @@ fn a_trace_becomes_a_description_that_runs() {
     assert!(again.contains("two"), "{again}");
     let wide = again.lines().find(|line| line.chars().count() > 80);
     assert_eq!(wide, None);
-    // Its chart has one line, and no column that tells lines apart.
+    // Its chart has the trace and the description.
     place.run("report 1 -o page.html").expect(0);
     let words = "whether the description misses in caches of";
-    assert_eq!(text(&place.path("page.html")).matches(words).count(), 1);
+    let page = text(&place.path("page.html"));
+    assert_eq!(page.matches(words).count(), 1);
+    for series in ["trace", "description"] {
+        assert!(page.contains(&format!("<td>{series}</td>")), "{series}");
+    }
     // A second one must be named.
     place
         .run("workload import two.lackey")

@@ -47,7 +47,7 @@ pub struct ObjectAdvice {
     pub alone_pct: f64,
     /// The share of it that is to be on the slower tier, in percent.
     pub share_pct: f64,
-    /// In a word: it moves, a part moves, it stays, or it never moves.
+    /// In a word: it moves, a part moves, it stays, it never moves, or it is free to move, since the run time hardly depends on it.
     pub advice: String,
 }
 

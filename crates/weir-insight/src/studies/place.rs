@@ -288,6 +288,10 @@ fn moved(ends: &Ends, choice: &Choice) -> String {
     }
 }
 
+/// Objects that change the run time by less than this alone, as a share, are free to move: it prints as 0.0 %, and twenty of
+/// them cost less than a pair of runs differs by chance. Whether such an object is in the advised placement says nothing.
+const FREE: f64 = 0.0005;
+
 fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
     let local = ends.local();
     let mut all: Vec<ObjectAdvice> = (ends.objects.iter().enumerate())
@@ -296,6 +300,9 @@ fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
             let share = advised.shares[o];
             let never = matches!(goal, Goal::Loss(most) if alone > most);
             let advice = match share {
+                share if alone.abs() < FREE && (share == 0.0 || share >= 1.0) => {
+                    "free to move".into()
+                }
                 share if share >= 1.0 => "move".into(),
                 share if share > 0.0 => format!("move {:.0} %", share * 100.0),
                 _ if never => "never move".into(),
@@ -435,8 +442,8 @@ impl Outcome for PlaceAdvice {
                     col("object"),
                     col("bytes").head("size"),
                     col("order"),
-                    col("read_gbps").head("read"),
-                    col("write_gbps").head("write"),
+                    col("read_gbps").head("read").small(),
+                    col("write_gbps").head("write").small(),
                     col("waits_pct").head("waits"),
                     col("alone_pct").head("alone").signed(),
                     col("advice"),

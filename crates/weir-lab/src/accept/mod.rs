@@ -9,6 +9,7 @@ mod outcome;
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::document::Point;
 use weir_model::machine::{Identity, Testbed};
+use weir_model::number::figure;
 use weir_model::topology::{TierKind, TierName, Topology};
 use weir_model::units::Bytes;
 
@@ -91,6 +92,16 @@ impl Study for Accept {
                     before.run
                 ));
             }
+            let scattered = outcome::scattered(before, &figures);
+            if !scattered.is_empty() {
+                lab.warn(format!(
+                    "the intervals of {} and of this run are wider than {} %, and what is slower within them passes: {}; a quiet \
+                     machine and --repeat narrow them",
+                    before.run,
+                    figure(before.worse * 100.0),
+                    scattered.join(", ")
+                ));
+            }
             checks.extend(outcome::since(before, &figures));
         }
         Ok(Acceptance {
@@ -155,26 +166,35 @@ pub fn figures_of(points: &[Point]) -> Vec<Figure> {
     figures(&Topology::default(), &tiers, &points)
 }
 
+/// Whether a point is to give a bandwidth, also where it failed.
+fn is_rate(point: &Point) -> bool {
+    point.experiment == Bandwidth::NAME || point.gbps.is_some()
+}
+
 /// What was measured of each tier: its best bandwidth by any number of threads.
 fn figures(topology: &Topology, tiers: &[TierName], points: &[Point]) -> Vec<Figure> {
     let mut all = Vec::new();
     for name in tiers {
         let own = || points.iter().filter(|point| point.tier == *name);
-        let why = |op: Op| own().find(|p| p.op == op).and_then(|p| p.error.clone());
-        let figure = |what: What, value, ci95, error| Figure {
+        let why = |op: Op, rate: bool| {
+            let mut failed = own().filter(|p| p.op == op && is_rate(p) == rate);
+            failed.find_map(|point| point.error.clone())
+        };
+        let figure = |what: What, value: Option<f64>, ci95, error: Option<String>| Figure {
             tier: name.clone(),
             what,
             unit: what.unit().to_owned(),
+            // A figure that was found has no error, whatever other points of it had.
+            error: error.filter(|_| value.is_none()),
             value,
             ci95,
-            error,
         };
         let idle = own().find_map(|point| Some((point.ns.as_ref()?.mean.get(), point.ci95)));
         all.push(figure(
             What::Latency,
             idle.map(|(ns, _)| ns),
             idle.and_then(|(_, ci95)| ci95),
-            why(Op::Ld),
+            why(Op::Ld, false),
         ));
         for (what, op) in [(What::Read, Op::Ld), (What::Write, Op::NtSt)] {
             let rates = own().filter(|point| point.op == op && point.ns.is_none());
@@ -184,7 +204,7 @@ fn figures(topology: &Topology, tiers: &[TierName], points: &[Point]) -> Vec<Fig
                 what,
                 best.map(|(gbps, _)| gbps),
                 best.and_then(|(_, ci95)| ci95),
-                why(op),
+                why(op, true),
             ));
         }
         let tier = topology.tiers.iter().find(|tier| tier.name == *name);
@@ -192,4 +212,42 @@ fn figures(topology: &Topology, tiers: &[TierName], points: &[Point]) -> Vec<Fig
         all.push(figure(What::Capacity, capacity, None, None));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A chase and loads that fill a link are both loads.
+    #[test]
+    fn each_figure_has_the_reason_of_its_own_points() {
+        let point = |experiment: &str, found: Value| -> Point {
+            let mut all = json!({
+                "experiment": experiment, "tier": "dram", "op": "ld", "pattern": "sequential", "threads": 1,
+                "prefetch": true, "samples": 1,
+            });
+            all.as_object_mut()
+                .unwrap()
+                .extend(found.as_object().unwrap().clone());
+            serde_json::from_value(all).unwrap()
+        };
+        let of = |points: &[Point]| -> Vec<(Option<f64>, Option<String>)> {
+            let found = figures(&Topology::default(), &[TierName::dram()], points);
+            let first = found.into_iter().take(2);
+            first.map(|figure| (figure.value, figure.error)).collect()
+        };
+        let failed = |why: &str| json!({ "error": why });
+        let chase = point("latency", failed("no memory"));
+        let loads = point("bandwidth", json!({ "gbps": 20.0 }));
+        let lost = point("bandwidth", failed("a lost processor"));
+        let no_memory = (None, Some("no memory".to_owned()));
+        assert_eq!(
+            of(&[chase.clone(), loads]),
+            [no_memory.clone(), (Some(20.0), None)]
+        );
+        let no_processor = (None, Some("a lost processor".to_owned()));
+        assert_eq!(of(&[chase, lost]), [no_memory, no_processor]);
+    }
 }

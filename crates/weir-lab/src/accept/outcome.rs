@@ -3,6 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use weir_model::frame::Frame;
+use weir_model::number::{count, figure};
 use weir_model::topology::TierName;
 use weir_model::units::{GbPerSec, Nanos};
 
@@ -13,6 +14,7 @@ use crate::{Severity, Verdict};
 
 /// A figure that was measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(extend("x-intervals" = {"value": "ci95"}))]
 pub struct Figure {
     /// The tier.
     pub tier: TierName,
@@ -198,13 +200,28 @@ pub fn like(wanted: &PlatformLike, theirs: &[Figure], figures: &[Figure]) -> Vec
     known.filter_map(one).collect()
 }
 
+/// By how much a figure may be worse by chance: both intervals.
+fn noise(then: &Figure, now: Option<&Figure>) -> f64 {
+    then.ci95.unwrap_or(0.0) + now.and_then(|now| now.ci95).unwrap_or(0.0)
+}
+
+/// The figures whose intervals allow more than [`Before::worse`], each with what they allow.
+pub fn scattered(before: &Before, figures: &[Figure]) -> Vec<String> {
+    let one = |then: &Figure| {
+        let now = found(figures, &then.tier, then.what).filter(|now| now.value.is_some());
+        let share = noise(then, Some(now?)) / then.value?;
+        let percent = figure(share * 100.0);
+        (share > before.worse).then(|| format!("{} {} by {percent} %", then.tier, then.what))
+    };
+    before.figures.iter().filter_map(one).collect()
+}
+
 /// What the machine did before: no figure may be worse by more than is allowed and by more than both intervals.
 pub fn since(before: &Before, figures: &[Figure]) -> Vec<Check> {
     let one = |then: &Figure| {
         let value = then.value?;
         let now = found(figures, &then.tier, then.what);
-        let noise = then.ci95.unwrap_or(0.0) + now.and_then(|now| now.ci95).unwrap_or(0.0);
-        let allowed = (before.worse * value).max(noise);
+        let allowed = (before.worse * value).max(noise(then, now));
         let bounds = match then.what {
             What::Latency => (None, Some(value + allowed)),
             What::Read | What::Write | What::Capacity => (Some(value - allowed), None),
@@ -283,9 +300,15 @@ impl Outcome for Acceptance {
             "" => String::new(),
             summary => format!(" ({summary})"),
         };
-        let none = self.figures.iter().all(|figure| figure.value.is_none());
+        // A capacity is read, not measured.
+        let measured = self.figures.iter().filter(|f| f.what != What::Capacity);
+        let none = measured.clone().all(|figure| figure.value.is_none());
+        let missing = measured.filter(|figure| figure.value.is_none()).count();
         let text = match (all, self.passed()) {
             _ if none => format!("no figure was taken{of}"),
+            (0, _) if missing > 0 => {
+                format!("{} could not be taken{of}", count(missing as u64, "figure"))
+            }
             (0, _) => format!(
                 "measured{of}: nothing is expected of this machine yet; --against names a file, --baseline this run later"
             ),
@@ -352,7 +375,6 @@ impl Outcome for Acceptance {
                 col("tier"),
                 col("what").head("figure"),
                 col("value"),
-                col("ci95").head("±").if_any(),
                 col("unit"),
                 col("error").if_any(),
             ],
@@ -438,6 +460,48 @@ mod tests {
         };
         let checks = promised(&expected, &[broken]);
         assert!(!checks[0].passed && checks[0].why.as_deref() == Some("no memory"));
+    }
+
+    /// A baseline that scatters lets every server pass, which is said.
+    #[test]
+    fn intervals_that_are_wider_than_what_may_be_lost_are_named() {
+        let before = |ci95| Before {
+            run: "run 1".into(),
+            figures: vec![Figure {
+                ci95: Some(ci95),
+                ..figure(What::Read, 20.0)
+            }],
+            worse: 0.05,
+            quick: None,
+        };
+        let now = [figure(What::Read, 12.0)];
+        assert!(since(&before(9.0), &now)[0].passed);
+        assert_eq!(scattered(&before(9.0), &now), ["cxl0 read by 45.0 %"]);
+        assert_eq!(scattered(&before(0.9), &now), [""; 0]);
+    }
+
+    #[test]
+    fn an_answer_without_a_measured_figure_says_so() {
+        let none = Figure {
+            value: None,
+            ..figure(What::Read, 0.0)
+        };
+        let said = |figures: Vec<Figure>| {
+            let found = Acceptance {
+                summary: String::new(),
+                checks: Vec::new(),
+                figures,
+            };
+            let (machine, topology) = Default::default();
+            let about = About {
+                machine: &machine,
+                topology: &topology,
+            };
+            found.answer(about)[0].text.clone()
+        };
+        let (capacity, latency) = (figure(What::Capacity, 128.0), figure(What::Latency, 200.0));
+        assert_eq!(said(vec![none.clone(), capacity]), "no figure was taken");
+        assert_eq!(said(vec![none, latency]), "1 figure could not be taken");
     }
 
     #[test]

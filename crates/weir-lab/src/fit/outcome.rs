@@ -247,7 +247,7 @@ impl Outcome for Fitted {
                     col("tier"),
                     col("mix"),
                     col("threads"),
-                    col("part").head("points"),
+                    col("part").head("points").in_words(),
                     col("points").head("of"),
                     col("median_pct").head("median"),
                     col("worst_pct").head("worst"),

@@ -243,7 +243,7 @@ impl Outcome for Reproduction {
                 col("own_form").head("own\nform").if_any(),
                 col("unit"),
                 col("difference_pct").head("off").signed(),
-                col("kind"),
+                col("kind").in_words(),
             ];
             let title = format!("{}: {}", paper.name, paper.title);
             View::table("rows", title, columns).only(Only::Is("paper", paper.name.into()))

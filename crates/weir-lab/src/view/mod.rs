@@ -83,6 +83,10 @@ pub struct Col {
     pub bits: bool,
     /// Whether a number is a share of 1, shown in percent.
     pub share: bool,
+    /// Whether a number that would show as `0.00` keeps its first digit: `0.0003`.
+    pub small: bool,
+    /// Whether a name such as `not_modelled` is shown as the words `not modelled`.
+    pub in_words: bool,
     /// Whether the column is left out where no row has a value.
     pub if_any: bool,
     /// The column whose value follows this one's, after a comma.
@@ -102,6 +106,8 @@ pub fn col(name: &'static str) -> Col {
         signed: false,
         bits: false,
         share: false,
+        small: false,
+        in_words: false,
         if_any: false,
         and: None,
         places: None,
@@ -142,6 +148,20 @@ impl Col {
     #[must_use]
     pub fn share(mut self) -> Self {
         self.share = true;
+        self
+    }
+
+    /// The same with the first digit of numbers that would show as `0.00`.
+    #[must_use]
+    pub fn small(mut self) -> Self {
+        self.small = true;
+        self
+    }
+
+    /// The same with words for names: `not modelled` of `not_modelled`.
+    #[must_use]
+    pub fn in_words(mut self) -> Self {
+        self.in_words = true;
         self
     }
 

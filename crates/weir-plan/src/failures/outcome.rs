@@ -252,7 +252,7 @@ impl Outcome for FailurePlan {
             col("down_hours").head("hours down"),
         ];
         let problems = vec![
-            col("problem"),
+            col("problem").in_words(),
             col("lines"),
             col("first").head("first lines"),
             col("policy"),

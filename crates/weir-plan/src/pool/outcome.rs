@@ -118,7 +118,7 @@ impl Outcome for PoolPlan {
                 pools => format!("each of {pools} pools"),
             };
             notes.push(note(
-                &format!("a pool of {} sockets {verb}", best.sockets),
+                &format!("a pool of {} sockets with the policy {} {verb}", best.sockets, best.policy),
                 format!(
                     "{without}{within} of memory saved against machines without a pool that are bought by the same rule, {:.1} % against \
                      the machines as they are, of which {:.1} % need no pool; {money:.1} thousand USD are left over for {each}; {:.1} % of the VMs \
@@ -205,7 +205,7 @@ impl Outcome for PoolPlan {
                 .places(3),
         ];
         let problems = vec![
-            col("problem"),
+            col("problem").in_words(),
             col("lines"),
             col("first").head("first lines"),
             col("policy"),

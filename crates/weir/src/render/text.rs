@@ -96,6 +96,11 @@ fn sheet(title: String, columns: &[Col], frame: &Frame, rows: &[&[Value]]) -> Op
                 _ => figure(number),
             },
             (_, Some(share), _) if col.share => format!("{:.0} %", share * 100.0),
+            (_, Some(number), _) if col.small && number != 0.0 && number.abs() < 0.005 => {
+                let places = -number.abs().log10().floor();
+                format!("{number:.*}", (places as usize).min(6))
+            }
+            _ if col.in_words => words(value).replace('_', " "),
             (.., Some(more)) => format!("{}, {}", words(value), words(frame.cell(row, more))),
             _ => cell(frame, row, column, col.signed, col.empty),
         }
@@ -295,4 +300,36 @@ pub fn heading(column: &weir_model::frame::Column) -> String {
 /// A value as tables show it, without its interval.
 pub fn value(frame: &Frame, row: &[Value], column: &weir_model::frame::Column) -> String {
     plain(column, frame.cell(row, &column.name), false)
+}
+
+#[cfg(test)]
+mod tests {
+    use schemars::JsonSchema;
+    use serde::Serialize;
+    use weir_lab::view::col;
+
+    use super::*;
+
+    #[derive(Serialize, JsonSchema)]
+    struct Row {
+        kind: &'static str,
+        gbps: f64,
+    }
+
+    #[test]
+    fn names_are_words_and_small_figures_keep_a_digit_where_a_column_says_so() {
+        let row = |gbps| Row {
+            kind: "not_modelled",
+            gbps,
+        };
+        let frame = Frame::of("rows", &[0.0, 0.0003, 0.00496, 0.005, 7.25].map(row));
+        let columns = vec![col("kind").in_words(), col("gbps").small(), col("gbps")];
+        let text = tables(&[frame], &[View::table("rows", "", columns)]);
+        let lines: Vec<Vec<&str>> = (text.lines().rev().take(5))
+            .map(|line| line.split_whitespace().collect())
+            .collect();
+        assert!(lines.iter().all(|line| line[..2] == ["not", "modelled"]));
+        let small: Vec<&str> = lines.iter().rev().map(|line| line[2]).collect();
+        assert_eq!(small, ["0.00", "0.0003", "0.005", "0.01", "7.25"]);
+    }
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::{Connection, OpenFlags, params};
 use serde::Serialize;
+use serde_json::Value;
 
 pub use error::StoreError;
 pub use list::{Filter, Metric};
@@ -310,6 +311,7 @@ impl Store {
 }
 
 fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
+    let newest: Option<i64> = db.query_row("SELECT max(id) FROM runs", [], |row| row.get(0))?;
     db.execute(
         "INSERT INTO runs (started_s, verb, machine, machine_kind, digest, seed, weir, arguments,
                            host, document, list_key, planned, state)
@@ -322,7 +324,7 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
             // SQLite's integers are signed; the bits are what matters.
             run.seed.cast_signed(),
             env!("CARGO_PKG_VERSION"),
-            run.arguments.to_string(),
+            newest.map_or_else(|| run.arguments.clone(), |id| by_number(&run.arguments, id)).to_string(),
             run.host.to_string(),
             run.document.to_string(),
             run.list_key,
@@ -331,6 +333,22 @@ fn enter(db: &Connection, run: &NewRun) -> rusqlite::Result<RunId> {
         ],
     )?;
     Ok(RunId(db.last_insert_rowid()))
+}
+
+/// A command's words with the number of the newest run in place of `last`, which means another one once this run is kept.
+fn by_number(arguments: &Value, newest: i64) -> Value {
+    let mut words = arguments.clone();
+    let own = (words.as_array_mut().into_iter().flatten()).take_while(|word| *word != "--");
+    // A file of this name is taken for one where a command reads both.
+    for word in own.filter(|_| !Path::new("last").exists()) {
+        match word.as_str().map(|text| text.strip_suffix("last")) {
+            Some(Some(before)) if before.is_empty() || before.ends_with('=') => {
+                *word = format!("{before}{newest}").into();
+            }
+            _ => {}
+        }
+    }
+    words
 }
 
 /// Files beside a store from which SQLite would bring it up to date.

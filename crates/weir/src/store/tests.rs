@@ -134,6 +134,26 @@ fn runs_are_found_by_number_by_last_and_by_machine() {
 }
 
 #[test]
+fn a_run_keeps_the_number_of_the_one_that_was_the_last() {
+    let (_folder, path) = place();
+    let mut store = Store::open(&path).unwrap();
+    let words = json!(["accept", "--baseline=last", "last", "lastly", "--", "last"]);
+    let mut kept = || {
+        let run = NewRun {
+            arguments: words.clone(),
+            ..a_run("host")
+        };
+        let run = store.begin(&run).unwrap();
+        store.load(run).unwrap().arguments
+    };
+    assert_eq!(kept(), words, "there was none");
+    assert_eq!(
+        kept(),
+        json!(["accept", "--baseline=1", "1", "lastly", "--", "last"])
+    );
+}
+
+#[test]
 fn a_store_that_may_not_be_written_is_read() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a store?.sqlite");

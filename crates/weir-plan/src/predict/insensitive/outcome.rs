@@ -222,7 +222,7 @@ impl Outcome for InsensitivePlan {
 
     fn views(&self, _: About<'_>) -> Vec<View> {
         let curves = vec![
-            col("predictor"),
+            col("predictor").in_words(),
             col("target_pct").head("target"),
             col("false_positives_pct").head("false positives").places(2),
             col("marked_pct").head("marked").places(1),

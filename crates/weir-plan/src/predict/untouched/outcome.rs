@@ -374,7 +374,7 @@ impl Outcome for UntouchedPlan {
             col("found_mean_s").head("found after"),
         ];
         let problems = vec![
-            col("problem"),
+            col("problem").in_words(),
             col("lines"),
             col("first").head("first lines"),
             col("policy"),

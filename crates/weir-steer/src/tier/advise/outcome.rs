@@ -4,7 +4,10 @@ use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::number::count;
 
-use super::{Advised, PolicyGain};
+use super::{Advised, FIRST, PolicyGain};
+
+/// The policy that is a bound for kernels, and that none has.
+const OWN: &str = "payback";
 
 /// The first variations are in the middle of all ranges, and near both ends of the share of stalled time, on which a gain
 /// depends most.
@@ -17,8 +20,27 @@ const COARSE_PCT: f64 = 50.0;
 impl Advised {
     /// The policy that gains most.
     pub fn best(&self) -> Option<&PolicyGain> {
-        let others = self.policies.iter().filter(|p| p.policy != "first-touch");
+        let others = self.policies.iter().filter(|p| p.policy != FIRST);
         others.max_by(|a, b| a.gain_pct.total_cmp(&b.gain_pct))
+    }
+
+    /// What a kernel can do, where the policy that gains most is Weir's own.
+    fn of_kernels(&self) -> Option<String> {
+        let best = self.best()?;
+        if best.policy != OWN || best.gain_pct < WORTH_PCT {
+            return None;
+        }
+        let others = self
+            .policies
+            .iter()
+            .filter(|p| ![FIRST, OWN].contains(&p.policy.as_str()));
+        let next = others.max_by(|a, b| a.gain_pct.total_cmp(&b.gain_pct));
+        let next = next.map_or_else(String::new, |next| {
+            format!("; of the others {} has most, {}", next.policy, next.range())
+        });
+        Some(format!(
+            "no kernel has this policy, which is Weir's own: its gain is what placement could give{next}"
+        ))
     }
 
     /// What to do, in words.
@@ -30,10 +52,9 @@ impl Advised {
             policy,
             gain_pct,
             low_pct,
-            high_pct,
             ..
         } = best;
-        let range = format!("{gain_pct:+.1} % over first touch ({low_pct:+.1} to {high_pct:+.1})");
+        let range = best.range();
         if *low_pct > 0.0 && *gain_pct >= WORTH_PCT {
             return format!("use {policy}, {range}");
         }
@@ -51,6 +72,15 @@ impl Advised {
     }
 }
 
+impl PolicyGain {
+    fn range(&self) -> String {
+        format!(
+            "{:+.1} % over first touch ({:+.1} to {:+.1})",
+            self.gain_pct, self.low_pct, self.high_pct
+        )
+    }
+}
+
 impl Outcome for Advised {
     const SCHEMA: &'static str = "weir/tier-advice/1";
     const TITLE: &'static str = "Advice on tiering";
@@ -61,6 +91,7 @@ impl Outcome for Advised {
         let note = |about: &str, text: String| Verdict::new(Severity::Note, about, text);
         let doubt = |about: &str, text: String| Verdict::new(Severity::Doubt, about, text);
         let mut all = vec![note(&self.of, self.verdict())];
+        all.extend(self.of_kernels().map(|text| note(OWN, text)));
         if self.unknown_pct > COARSE_PCT {
             let text = format!(
                 "{:.0} % of the touches are of pages that were touched in nearly every look: how often is not known",
@@ -88,8 +119,11 @@ impl Outcome for Advised {
             Some(fast) => note(
                 "memory",
                 format!(
-                    "{fast} of {} in {} are enough for a loss of {} % at most",
-                    self.memory, self.fast, self.loss_pct
+                    "{fast} of {} in {} are enough for a loss of {} % at most with {}",
+                    self.memory,
+                    self.fast,
+                    self.loss_pct,
+                    self.best().map_or(FIRST, |best| &best.policy)
                 ),
             ),
             None => note(
@@ -157,5 +191,71 @@ impl Outcome for Advised {
                 vec![col("what"), col("low").head("from"), col("high").head("to")],
             ),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_model::topology::TierName;
+    use weir_model::units::Bytes;
+
+    use super::*;
+
+    fn said(gains: &[(&str, f64)]) -> String {
+        let gain = |&(policy, gain): &(&str, f64)| PolicyGain {
+            policy: policy.into(),
+            gain_pct: gain,
+            low_pct: gain - 1.0,
+            high_pct: gain + 1.0,
+            rebuilt_pct: 0.1,
+            loss_pct: 1.0,
+            local_pct: 50.0,
+        };
+        let advised = Advised {
+            policies: gains.iter().map(gain).collect(),
+            sizes: Vec::new(),
+            assumed: Vec::new(),
+            of: "cache1".into(),
+            profile_s: 60.0,
+            memory: Bytes::mib(100),
+            unknown_pct: 0.0,
+            fast: TierName::dram(),
+            slow: TierName::cxl(0),
+            fast_memory: Bytes::mib(20),
+            loss_pct: 5.0,
+            needed: Some(Bytes::mib(20)),
+            variations: 9,
+            seconds: 60.0,
+        };
+        let (machine, topology) = Default::default();
+        let about = About {
+            machine: &machine,
+            topology: &topology,
+        };
+        let all: Vec<String> = (advised.answer(about).iter())
+            .map(|verdict| format!("{}: {}", verdict.about, verdict.text))
+            .collect();
+        all.join("\n")
+    }
+
+    #[test]
+    fn advice_for_a_policy_that_no_kernel_has_names_the_best_of_the_others() {
+        let own = said(&[
+            (FIRST, 0.0),
+            ("tpp", 30.3),
+            ("interleave:1:1", -0.1),
+            (OWN, 36.1),
+        ]);
+        for words in [
+            "cache1: use payback, +36.1 %",
+            "payback: no kernel has this policy",
+            "of the others tpp has most, +30.3 % over first touch (+29.3 to +31.3)",
+            "for a loss of 5 % at most with payback",
+        ] {
+            assert!(own.contains(words), "{own}");
+        }
+        let other = said(&[(FIRST, 0.0), ("tpp", 30.3), (OWN, 29.0)]);
+        assert!(!other.contains("no kernel"), "{other}");
+        assert!(other.contains("at most with tpp"), "{other}");
     }
 }

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use weir_linux::vm::qmp::QmpError;
+use weir_model::number;
 use weir_plan::pool::owners::{Slice, Stage, Vm};
 
 use super::dimm;
@@ -178,7 +179,8 @@ impl<'a> Manager<'a> {
             n => format!("; {n} more are not given back yet, see `weir pool status`"),
         };
         Err(Failure::work(format!(
-            "{count} slices were asked for, and {} of {} are free{more}",
+            "the request is for {}, and {} of {} are free{more}",
+            number::count(count as u64, "slice"),
             free.len(),
             owners.slices().len(),
         )))
@@ -238,9 +240,9 @@ impl<'a> Manager<'a> {
         };
         if its.len() < count {
             return Err(Failure::request(format!(
-                "the VM at {} has {} slices, and {count} were asked back",
+                "the VM at {} has {}; {count} cannot be taken back",
                 vm.socket,
-                its.len()
+                number::count(its.len() as u64, "slice")
             )));
         }
         let mut refusals = Vec::new();
@@ -265,7 +267,8 @@ impl<'a> Manager<'a> {
             return Ok(());
         }
         Err(Failure::work(format!(
-            "{back} of {count} slices came back from {}; {}",
+            "{back} of {} came back from {}; {}",
+            number::count(count as u64, "slice"),
             vm.socket,
             refusals.join("; ")
         )))

@@ -30,6 +30,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use weir_linux::vm::{self, Identity};
+use weir_model::number::count;
 use weir_plan::pool::owners::Vm;
 
 use crate::context::Context;
@@ -190,7 +191,8 @@ fn recovered(manager: &mut Manager) -> Result<()> {
     match under_way.len() {
         0 => Ok(()),
         n => Err(Failure::work(format!(
-            "{n} slices are still under way; the warnings say why"
+            "steps of {} are unfinished; the warnings say why",
+            count(n as u64, "slice")
         ))),
     }
 }

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use weir_linux::vm::PoolFile;
+use weir_model::number::count;
 use weir_model::units::Bytes;
 use weir_plan::pool::owners::{Owners, WrongStep};
 
@@ -171,7 +172,8 @@ impl Pool {
             .is_none_or(|b| b > whole)
         {
             return Err(damaged(format!(
-                "it has {slices} slices of {}, and {} has {}",
+                "it has {} of {}, and {} has {}",
+                count(slices, "slice"),
                 Bytes(kept.slice_bytes),
                 path.display(),
                 Bytes(whole)

@@ -84,7 +84,7 @@ fn a_slice_goes_from_one_guest_to_the_other_scrubbed() {
     assert_eq!(all.borrow().guests[1].backends, BTreeSet::from([1, 2, 3]));
     let text = manage(&all, Asked::Add(1, 1), TO_THE_END).0.unwrap_err();
     let text = text.message().unwrap_or_default();
-    assert_eq!(text, "1 slices were asked for, and 0 of 4 are free");
+    assert_eq!(text, "the request is for 1 slice, and 0 of 4 are free");
     let text = manage(&all, Asked::Release(0, 2), TO_THE_END)
         .0
         .unwrap_err();
@@ -131,7 +131,7 @@ fn a_guest_that_refuses_keeps_its_slice_and_says_why() {
         .unwrap_err();
     let text = text.message().unwrap_or_default();
     assert!(
-        text.starts_with("0 of 1 slices came back from /run/0.qmp; slice 1: the guest does not"),
+        text.starts_with("0 of 1 slice came back from /run/0.qmp; slice 1: the guest does not"),
         "{text}"
     );
     assert!(

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::number::count;
 use weir_model::units::Bytes;
 use weir_plan::pool::owners::{Stage, Vm};
 
@@ -93,13 +94,13 @@ pub fn print_pool(
 
 /// What was done, or else every slice.
 fn table(document: &PoolDocument) -> String {
-    let count = |stage| document.slices.iter().filter(|s| s.stage == stage).count();
-    let (free, owned) = (count(Stage::Free), count(Stage::Owned));
+    let at = |stage| document.slices.iter().filter(|s| s.stage == stage).count();
+    let (free, owned) = (at(Stage::Free), at(Stage::Owned));
     let under_way = document.slices.len() - free - owned;
     let title = format!(
-        "{}: {} slices of {}, {free} free, {owned} owned{}",
+        "{}: {} of {}, {free} free, {owned} owned{}",
         document.file,
-        document.slices.len(),
+        count(document.slices.len() as u64, "slice"),
         Bytes(document.slice_bytes),
         match under_way {
             0 => String::new(),

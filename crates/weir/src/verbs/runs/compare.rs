@@ -4,7 +4,7 @@ use clap::ValueEnum;
 use weir_lab::compare::{Comparison, Figure, Pair, Quantile, Unit, compare};
 use weir_model::document::{BenchDocument, Point};
 
-use super::{compare_rows, with_machine};
+use super::compare_rows;
 use crate::context::{Context, Format};
 use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
 use crate::failure::Result;
@@ -159,16 +159,7 @@ fn rows(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>) -> Vec<Compar
 }
 
 fn table(a: &StoredRun, b: &StoredRun, comparison: &Comparison<'_>, limit: usize) -> String {
-    let (a, b) = (&a.summary, &b.summary);
-    let mut text = wrap(
-        &format!(
-            "A is {}, B is {}",
-            with_machine(a.id, &a.machine),
-            with_machine(b.id, &b.machine)
-        ),
-        "",
-        "  ",
-    );
+    let mut text = super::compared(&a.summary, &b.summary);
     let mut table = Table::new(&[
         Column::words("what"),
         Column::words("tier"),

@@ -1,11 +1,13 @@
-//! Runs whose rows are not points, compared number by number: rows match by the words that tell them apart.
+//! Runs whose rows are not points, compared number by number: rows match by the words that tell them apart, and by the numbers
+//! that tell apart rows of the same words.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use weir_lab::Outcome as _;
+use weir_lab::accept::Acceptance;
 use weir_model::frame::{Frame, Kind, words};
 
-use super::with_machine;
 use crate::documents::{ComparedRow, ComparedRuns};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, figure, wrap};
@@ -23,16 +25,10 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
             a.summary.id, a.summary.verb, b.summary.id, b.summary.verb
         )));
     }
-    let (in_a, in_b) = (stored::frame(a, None)?, stored::frame(b, None)?);
-    let apart: Vec<&str> = (in_a.columns.iter())
-        .filter(|column| column.kind == Kind::Text)
-        .map(|column| column.name.as_str())
-        .filter(|column| varies(&in_a, column) || varies(&in_b, column))
-        .collect();
-    let apart = match apart.iter().find(|column| is_name(&in_a, &in_b, column)) {
-        Some(name) => vec![*name],
-        None => apart,
-    };
+    // The main list of an acceptance is of its checks where it has some, and the figures are in any.
+    let list = (a.schema() == Acceptance::SCHEMA).then_some("figures");
+    let (in_a, in_b) = (stored::frame(a, list)?, stored::frame(b, list)?);
+    let apart = keys(&in_a, &in_b);
     let (rows_a, mut rows_b) = (named(&in_a, &apart), named(&in_b, &apart));
     let mut rows = Vec::new();
     let mut only_a = 0;
@@ -66,6 +62,37 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
     })
 }
 
+/// The columns that name rows. Numbers that name a row, such as the sockets of a pool, stand before those that were found.
+fn keys<'f>(a: &'f Frame, b: &Frame) -> Vec<&'f str> {
+    let varied = (a.columns.iter())
+        .filter(|column| varies(a, &column.name) || varies(b, &column.name))
+        .filter(|column| !REASONS.contains(&column.name.as_str()));
+    let (texts, others): (Vec<_>, Vec<_>) = varied.partition(|column| column.kind == Kind::Text);
+    let texts: Vec<&str> = texts.iter().map(|column| column.name.as_str()).collect();
+    if let Some(name) = texts.iter().find(|column| is_name(a, b, column)) {
+        return vec![*name];
+    }
+    let mut apart = texts.clone();
+    for column in others {
+        if is_unique(a, &apart) && is_unique(b, &apart) {
+            break;
+        }
+        apart.push(&column.name);
+    }
+    match is_unique(a, &apart) && is_unique(b, &apart) {
+        true => apart,
+        false => texts,
+    }
+}
+
+/// Columns that say why a figure is missing, and are no names.
+const REASONS: [&str; 2] = ["error", "why"];
+
+/// Whether each row has a name of its own.
+fn is_unique(frame: &Frame, columns: &[&str]) -> bool {
+    named(frame, columns).keys().all(|(_, at)| *at == 0)
+}
+
 /// Whether rows of a frame differ in a column.
 fn varies(frame: &Frame, column: &str) -> bool {
     let mut cells = frame.rows.iter().map(|row| frame.cell(row, column));
@@ -76,16 +103,19 @@ fn varies(frame: &Frame, column: &str) -> bool {
 /// Whether a column alone names each row, and names the same rows in both runs.
 fn is_name(a: &Frame, b: &Frame, column: &str) -> bool {
     let (rows_a, rows_b) = (named(a, &[column]), named(b, &[column]));
-    let once = rows_a.keys().chain(rows_b.keys()).all(|(_, at)| *at == 0);
-    once && rows_a.keys().eq(rows_b.keys())
+    is_unique(a, &[column]) && is_unique(b, &[column]) && rows_a.keys().eq(rows_b.keys())
 }
 
-/// Rows by their words in some columns, and by their place among rows of the same words.
+/// Rows by their words and numbers in some columns, and by their place among rows of the same words.
 fn named<'f>(frame: &'f Frame, columns: &[&str]) -> BTreeMap<(String, usize), &'f [Value]> {
     let mut rows = BTreeMap::new();
     for row in &frame.rows {
-        let cells = columns.iter().map(|column| frame.cell(row, column));
-        let texts: Vec<String> = cells.filter(|cell| !cell.is_null()).map(words).collect();
+        let text = |column: &&str| match frame.cell(row, column) {
+            Value::Null => None,
+            Value::String(text) => Some(text.clone()),
+            number => Some(format!("{column} {}", words(number))),
+        };
+        let texts: Vec<String> = columns.iter().filter_map(text).collect();
         let mut name = (texts.join(" "), 0);
         while rows.contains_key(&name) {
             name.1 += 1;
@@ -129,11 +159,6 @@ fn numbers(
 /// As a table of at most this many rows.
 pub fn table(compared: &ComparedRuns, limit: usize) -> String {
     let ComparedRuns { a, b, rows, .. } = compared;
-    let head = format!(
-        "A is {}, B is {}",
-        with_machine(a.id, &a.machine),
-        with_machine(b.id, &b.machine)
-    );
     let mut table = Table::new(&[
         Column::words("row"),
         Column::words("field"),
@@ -168,5 +193,5 @@ pub fn table(compared: &ComparedRuns, limit: usize) -> String {
         true => String::new(),
         false => table.to_string(),
     };
-    wrap(&head, "", "  ") + &shown + &wrap(&parts.join("; "), "", "  ")
+    super::compared(a, b) + &shown + &wrap(&parts.join("; "), "", "  ")
 }

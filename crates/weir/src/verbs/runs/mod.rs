@@ -150,6 +150,25 @@ pub fn with_machine(id: impl std::fmt::Display, machine: &str) -> String {
     }
 }
 
+/// Which runs are compared, and why their figures may differ whatever was measured.
+fn compared(a: &RunLine, b: &RunLine) -> String {
+    let mut text = format!(
+        "A is {}, B is {}",
+        with_machine(a.id, &a.machine),
+        with_machine(b.id, &b.machine)
+    );
+    if a.machine == b.machine && a.digest != b.digest {
+        text += &format!(
+            "; these are not the same machine, or it has changed (digests {} and {})",
+            a.digest, b.digest
+        );
+    }
+    if a.weir != b.weir {
+        text += &format!("; A is of Weir {}, B of Weir {}", a.weir, b.weir);
+    }
+    wrap(&text, "", "  ")
+}
+
 fn describe(run: &StoredRun) -> String {
     let summary = &run.summary;
     let on = match summary.machine.as_str() {
@@ -159,6 +178,10 @@ fn describe(run: &StoredRun) -> String {
     // Of a run whose figures all come from earlier ones, none is its own.
     let figures = match summary.planned {
         0 => String::new(),
+        // A document that is made as a whole has as many rows as it could make.
+        planned if summary.partial && summary.kept >= planned => {
+            format!(" {} so far,", count(summary.kept as u64, "figure"))
+        }
         planned => format!(" {} of {},", summary.kept, count(planned as u64, "figure")),
     };
     let mut text = wrap(

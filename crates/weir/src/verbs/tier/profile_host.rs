@@ -25,6 +25,9 @@ const LOOK_S: (f64, f64) = (0.1, 1.0);
 /// The interval at which a stop request is looked for.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What bits of pages do not tell.
+const SHARED: &str = "a page of a file counts also where another program touched it";
+
 pub(super) fn bad(error: LabError) -> Failure {
     Failure::request(error.to_string())
 }
@@ -83,10 +86,11 @@ pub(super) fn run(args: &Args, scope: &Scope, context: &Context) -> Result<()> {
                 regions.most,
                 watched.regions,
             ),
-            Mechanism::IdleBits => "idle-page bits, read once in an interval".into(),
-            Mechanism::AccessedBits => "accessed bits, read once in an interval: the kernel says how much of each mapping \
-                                        was touched and not which pages, which are taken to be the first of it"
-                .into(),
+            Mechanism::IdleBits => format!("idle-page bits, read once in an interval: {SHARED}"),
+            Mechanism::AccessedBits => format!(
+                "accessed bits, read once in an interval: the kernel says how much of each mapping was touched and not which \
+                 pages, which are taken to be the first of it; {SHARED}"
+            ),
         },
         hot_s: times.hot_s,
         warm_s: times.warm_s,

@@ -47,13 +47,18 @@ pub struct Args {
     pub(super) demote: Vec<Demote>,
     /// Demote nothing more of a group whose tasks wait for memory longer than this share of the time, in percent
     /// (TMO, ASPLOS 2022, section 3.3).
-    #[arg(long, value_name = "PERCENT", default_value_t = 0.1)]
+    #[arg(
+        long,
+        value_name = "PERCENT",
+        default_value_t = 0.1,
+        requires = "demote"
+    )]
     pub(super) pressure: f64,
     /// Move the pages of these addresses of a process to a tier; may be repeated. They stay there after the run.
     #[arg(long = "move", value_name = "pid:N:START-END=TIER")]
     pub(super) moves: Vec<Move>,
     /// At most this much of each --move is moved.
-    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "0.2 GB/s")]
+    #[arg(long, value_name = "RATE", value_parser = rate, default_value = "0.2 GB/s", requires = "moves")]
     pub(super) move_rate: GbPerSec,
     /// Migrate what DAMON finds hot or cold to a tier, each at most at its rate.
     #[arg(long, value_name = "HEAT:TIER:RATE", value_delimiter = ',')]

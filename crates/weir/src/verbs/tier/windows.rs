@@ -2,7 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use weir_lab::view::{View, col};
+use weir_lab::view::{Axis, View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::tiering::{KernelTiering, TieringCounts};
 use weir_model::topology::TierName;
@@ -198,7 +198,8 @@ impl Outcome for Tiered {
                 ("t_s", "time [s]"),
                 ("free", "free memory [bytes]"),
                 &["tier"],
-            ),
+            )
+            .axes(Axis::Linear, Axis::Sizes),
         ]
     }
 }

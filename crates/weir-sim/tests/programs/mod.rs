@@ -1,6 +1,9 @@
 //! Laws of described programs on the out-of-order core: relations between its counters that hold for every
 //! program, and the effect of slower memory on programs with a known answer.
 
+mod prefetchers;
+mod walks;
+
 use crate::common::*;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -118,75 +121,6 @@ fn scattered(distance: f64) -> Workload {
     });
     work.phases[0].apki = 1000.0 / distance;
     work
-}
-
-/// The time between visits, `distance` instructions apart, in a virtual machine whose hypervisor's tables add this to a walk.
-fn visited(work: &Workload, distance: f64, nested: f64) -> f64 {
-    let mut platform = platform("emr2s");
-    platform.host.tlb.nested.value = Nanos(nested);
-    let cpi = counts_on(&bed_of(&platform), work, "dram", true, 3000).cpi();
-    cpi * distance / platform.host.core.clock.get()
-}
-
-/// What page walks that take a microsecond longer add to the time between visits.
-fn walks(work: &Workload, distance: f64) -> Nanos {
-    Nanos(visited(work, distance, 1000.0) - visited(work, distance, 0.001))
-}
-
-#[test]
-fn entries_of_a_hypervisors_tables_come_through_the_caches() {
-    let distance = 2000.0;
-    let added = |bytes| {
-        let mut work = scattered(distance);
-        work.phases[0].regions[0].bytes = bytes;
-        visited(&work, distance, 0.001) - visited(&work, distance, 0.0)
-    };
-    // L2 has most tables of so little memory, and no cache all of so much.
-    let (near, far) = (added(Bytes::mib(256)), added(Bytes::gib(120)));
-    assert!((1.0..20.0).contains(&near), "{near} ns");
-    assert!((50.0..100.0).contains(&far), "{far} ns");
-}
-
-#[test]
-fn page_tables_are_in_the_caches_when_a_run_begins() {
-    let work = changed("chase", |region| region.bytes = Bytes::mib(256));
-    let cpi = |lines| counts_of(MACHINE, &work, "dram", false, lines).cpi();
-    let (first, all) = (cpi(1000), cpi(40_000));
-    assert!((first / all - 1.0).abs() < 0.02, "{first} {all}");
-}
-
-#[test]
-fn stores_retire_when_their_pages_are_found() {
-    let distance = 2000.0;
-    let loads = scattered(distance);
-    let mut stores = loads.clone();
-    stores.phases[0].regions[0].stores = 1.0;
-    // A walk looks up two pages of the hypervisor's.
-    let (loads, stores) = (
-        walks(&loads, distance).get(),
-        walks(&stores, distance).get(),
-    );
-    assert!((1900.0..2100.0).contains(&loads), "{loads} ns");
-    assert!(
-        (loads - stores).abs() < 0.1 * loads,
-        "{stores} ns in place of {loads}"
-    );
-}
-
-#[test]
-fn regions_share_the_entries_of_the_tlbs() {
-    let distance = 2000.0;
-    let mut one = scattered(distance);
-    // Six of the eight MiB that the TLBs reach.
-    one.phases[0].regions[0].bytes = Bytes::mib(6);
-    let mut two = one.clone();
-    let mut second = two.phases[0].regions[0].clone();
-    second.name = "second".into();
-    two.phases[0].regions.push(second);
-    assert!(walks(&one, distance).get() < 20.0);
-    // Of twelve MiB, a third is not covered.
-    let third = walks(&two, distance).get();
-    assert!((450.0..750.0).contains(&third), "{third} ns");
 }
 
 fn config() -> ProptestConfig {
@@ -370,74 +304,6 @@ fn lines_that_are_modified_are_read_once_and_written_back_once() {
     assert!((half / modified - 0.5).abs() < 0.06, "{half} {modified}");
 }
 
-#[test]
-fn late_prefetches_show_in_l2_or_in_the_last_level_cache() {
-    // Skylake: L2. Emerald Rapids, whose streamer goes on into the last-level cache: there (SupMario section
-    // 4.4). No parameter says so.
-    for (machine, tier, part) in [("skx2s", "remote", 2), (MACHINE, "cxl0", 3)] {
-        let mut grown = [0.0; 5];
-        for name in ["scan", "scan-column", "llama-decode", "gpt2-decode"] {
-            let at = |tier| {
-                let work = Workload {
-                    threads: 1,
-                    ..preset(name)
-                };
-                counts_of(machine, &work, tier, true, 10_000)
-            };
-            let (local, far) = (at("dram"), at(tier));
-            for (part, grown) in grown.iter_mut().enumerate() {
-                *grown += (far.stalls()[part] - local.stalls()[part]) / local.cpi();
-            }
-        }
-        let most = (1..4).max_by(|&a, &b| grown[a].total_cmp(&grown[b]));
-        assert_eq!(most, Some(part), "{machine}: {grown:?}");
-    }
-}
-
-/// Shares of a program's lines that the prefetchers of L1 and L2 bring from memory, and of its loads that hit
-/// a fill buffer.
-fn prefetched(machine: &str, work: &Workload, tier: &str) -> [f64; 3] {
-    let seen = counts_of(machine, work, tier, true, 20_000);
-    let all: f64 = [
-        Counter::HwpfL1d,
-        Counter::HwpfL2,
-        Counter::OffcoreDemandDataRd,
-    ]
-    .map(|counter| seen.of(counter))
-    .iter()
-    .sum();
-    let (hits, waits) = (seen.of(Counter::L1Hit), seen.of(Counter::FbHit));
-    let from_memory = seen.of(Counter::HwpfL1d) - seen.of(Counter::HwpfL1dL3Hit);
-    [
-        from_memory / all,
-        seen.of(Counter::HwpfL2) / all,
-        waits / (hits + waits),
-    ]
-}
-
-proptest! {
-    #![proptest_config(config())]
-
-    /// A line comes once, by whichever prefetcher or by demand.
-    #[test]
-    fn what_one_prefetcher_omits_another_brings(
-        (machine, tier) in prop::sample::select(&[("skx2s", "remote"), ("skx2s", "dram"), (MACHINE, "cxl0")][..]),
-        name in prop::sample::select(&["scan", "stencil-7pt", "llama-decode"][..]),
-        apki in 2f64..240.0,
-    ) {
-        let mut work = preset(name);
-        (work.threads, work.phases[0].apki) = (1, apki);
-        let seen = counts_of(machine, &work, tier, true, 20_000);
-        let lines: f64 = [Counter::HwpfL1d, Counter::HwpfL2, Counter::OffcoreDemandDataRd, Counter::OffcoreDemandRfo]
-            .map(|counter| seen.of(counter))
-            .iter()
-            .sum();
-        // With its page tables: one line for 512.
-        let wanted = apki / 1e3 / (LINE_BYTES / work.phases[0].regions[0].element.get().min(LINE_BYTES)) as f64;
-        prop_assert!((lines / wanted - 1.0).abs() < 0.05, "{lines} of {wanted}");
-    }
-}
-
 proptest! {
     #![proptest_config(config())]
 
@@ -487,19 +353,6 @@ fn stalls_are_counted_during_a_miss_that_costs_no_time() {
     );
 }
 
-#[test]
-fn a_streamer_that_falls_behind_leaves_lines_to_l1() {
-    let mut work = preset("stencil-7pt");
-    work.phases[0].apki = 240.0;
-    let [l1, l2, waits] = prefetched("skx2s", &work, "dram");
-    let [far_l1, far_l2, far_waits] = prefetched("skx2s", &work, "remote");
-    assert!(
-        far_l1 > 1.2 * l1 && far_l2 < 0.97 * l2,
-        "{l1} {l2}, {far_l1} {far_l2}"
-    );
-    assert!(far_waits > 1.2 * waits, "{waits} {far_waits}");
-}
-
 /// A round of pages that has a common factor with the distance between threads is as good as one that has
 /// none.
 #[test]
@@ -519,29 +372,6 @@ fn threads_that_interleave_are_not_in_step() {
     };
     let (even, odd) = (cpi(10, 6), cpi(8, 5));
     assert!((even / odd - 1.0).abs() < 0.1, "{even} {odd}");
-}
-
-#[test]
-fn a_run_is_the_same_twice_and_switching_prefetchers_is_as_good_as_starting_without() {
-    let work = preset("bfs-urand");
-    let again = || counts(&work, "cxl0", true).set;
-    assert_eq!(again(), again());
-
-    let mut machine = SimMachine::new(&bed(MACHINE), 3);
-    machine
-        .start(&[tenant(&preset("scan"), "dram", true)])
-        .unwrap();
-    machine.observe(Nanos(5_000.0)).unwrap();
-    let off = Action::Prefetchers {
-        l1: false,
-        l2: false,
-    };
-    machine.act(&off).unwrap();
-    machine.observe(Nanos(5_000.0)).unwrap();
-    let seen = machine.observe(Nanos(50_000.0)).unwrap();
-    let counted = |counter| seen.tenants[0].counters.get(counter).unwrap();
-    assert_eq!(counted(Counter::HwpfL1d) + counted(Counter::HwpfL2), 0);
-    assert!(counted(Counter::OffcoreDemandDataRd) > 100);
 }
 
 /// Golden Cove renames fewer integers, and fewer vectors, than its reorder buffer holds instructions; a mix
