@@ -5,6 +5,7 @@
 //! distinguish their values (`search`). Then the model of the machine is compared with every point of the evidence, also
 //! with those that were held out (`check`). No figure with two tenants is used: a chase is what an instrument times its load with.
 
+mod caches;
 mod chase;
 mod check;
 mod direct;

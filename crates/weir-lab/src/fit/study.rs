@@ -4,7 +4,7 @@ use weir_model::platform::Provenance;
 
 use super::outcome::{Fitted, FittedParameter, How, PlatformText};
 use super::twin::Twin;
-use super::{Fit, chase, check, direct, search};
+use super::{Fit, caches, check, direct, search};
 use crate::study::Study;
 use crate::{Lab, LabError};
 
@@ -20,7 +20,7 @@ impl Study for Fit {
         twin.complete()?;
         let host = twin.host(&self.library)?;
         let mut held = direct::hold(&self.evidence.singles, from, &host, &mut twin);
-        held.extend(chase::apply(&self.evidence.chases, from, &host, &mut twin));
+        held.extend(caches::apply(&self.evidence.chases, from, &host, &mut twin));
         let platform = twin.compose(&self.library)?;
         held.extend(direct::links(
             &self.evidence.singles,
