@@ -99,8 +99,8 @@ fn near_but_for(shots: &[Shot], known: &[&str]) {
     }
 }
 
-/// Shorter runs have a sweep whose best share is one of luck: `media-streaming` sends 64 KiB at a time. Of 39 two miss,
-/// by 5 points: `fileserver`, whose phases of copies and of system calls differ, and `radix-join`.
+/// Shorter runs have a sweep whose best share is one of luck: `media-streaming` sends 64 KiB at a time. Of 40 two miss,
+/// by 3 to 4 points: `fileserver`, whose phases of copies and of system calls differ, and `radix-join`.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn skylake_with_its_other_socket() {
@@ -111,17 +111,20 @@ fn skylake_with_its_other_socket() {
 
 /// A card with a tenth of the socket's bandwidth: two pages in twenty are the most that helps nearly all,
 /// and three cost a third. To one that strides it gives half of that, which a run on local memory does not
-/// tell from random accesses. Of 25 three miss, by 3 to 5 points.
+/// tell from random accesses. Of 23 three miss, by 5 to 8 points; of two
+/// of them the gain that is expected is within its error.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_a_card() {
     let shots = shots("emr2s+cxl-a", "cxl0", 4_000);
     assert!(shots.len() * one_of() >= 20, "{}", shots.len());
-    near_but_for(&shots, &["lbm-speed-like", "llama-decode-b4", "radix-join"]);
+    near_but_for(
+        &shots,
+        &["lbm-speed-like", "llama-decode-b4", "scan-column"],
+    );
 }
 
-/// Of four that miss, three read streams and wait for prefetches under way (`llama-decode`, `llama-decode-b4`,
-/// `scan-column`): the kernels of this card say that such waits hardly count, and so it advises to stay.
+/// Both that miss read streams and wait for prefetches under way (`llama-decode-b4`, `scan-column`): the kernels of this card say that such waits hardly count, and so it advises to stay.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_another_card() {
