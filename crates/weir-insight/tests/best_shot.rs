@@ -124,7 +124,8 @@ fn emerald_rapids_with_a_card() {
     );
 }
 
-/// Both that miss read streams and wait for prefetches under way (`llama-decode-b4`, `scan-column`): the kernels of this card say that such waits hardly count, and so it advises to stay.
+/// Both that miss read streams and wait for prefetches under way (`llama-decode-b4`, `scan-column`): the kernels
+/// of this card say that such waits hardly count, and so it advises to stay.
 #[test]
 #[ignore = "sweeps the library for minutes; CI runs a sample of them"]
 fn emerald_rapids_with_another_card() {

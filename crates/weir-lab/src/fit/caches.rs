@@ -60,7 +60,7 @@ fn caches(chases: &Chases, host: &Host, put: &mut Put<'_>) -> Nanos {
     if let Some(chase) = shared.filter(|chase| chase.ns < A_STEP * memory) {
         hit = chase.ns;
         let what = "a hop in the last-level cache";
-        put.nanos("llc.latency", what, (chase.ns, chase.half));
+        put.nanos(None, "llc.latency", what, (chase.ns, chase.half));
     }
     let half_misses = chases.crossing(f64::midpoint(hit, memory), *l2.size);
     // A hypervisor may give its guests a part, and neighbours fill the cache as well.
@@ -88,7 +88,7 @@ fn walks(chases: &Chases, host: &Host, l2_hit: Nanos, put: &mut Put<'_>) {
     if !chases.is_guest {
         let walks = chases.walks(host, |page| page == HOST_PAGE);
         if let Some(figure) = spread(&walks) {
-            put.nanos("tlb.walk", longer, figure);
+            put.nanos(None, "tlb.walk", longer, figure);
         }
         return;
     }
@@ -101,7 +101,7 @@ fn walks(chases: &Chases, host: &Host, l2_hit: Nanos, put: &mut Put<'_>) {
     let once: Vec<f64> = once.map(|ns| ns.max(0.0)).collect();
     if let Some(figure) = spread(&once) {
         let what = format!("{longer}, without the lines of the tables");
-        put.nanos("tlb.nested", &what, figure);
+        put.nanos(None, "tlb.nested", &what, figure);
     }
 }
 

@@ -49,7 +49,7 @@ impl Chase {
         (ns.get() > 0.0).then(|| Self {
             locality,
             size,
-            page,
+            page: page.filter(|page| page.get() > 0),
             ns: ns.get(),
             half: point.ci95.unwrap_or(0.0),
         })
@@ -183,5 +183,17 @@ mod tests {
         let part =
             "pages of 2 MiB were asked for and make up 40 % (transparent); the rest are of 4 KiB";
         assert_eq!(page(part), None);
+    }
+
+    #[test]
+    fn a_page_of_no_bytes_is_not_known() {
+        let point = serde_json::json!({
+            "experiment": "latency", "tier": "dram", "op": "ld", "pattern": "chase_random", "threads": 1,
+            "prefetch": false, "samples": 1, "wss_bytes": 1 << 20,
+            "ns": { "mean": 90.0, "p50": 90.0, "max": 90.0, "samples": 1 },
+        });
+        let point: Point = serde_json::from_value(point).unwrap();
+        let chase = Chase::of(&point, MachineKind::Sim, Some(Bytes(0))).unwrap();
+        assert_eq!(chase.page, None);
     }
 }

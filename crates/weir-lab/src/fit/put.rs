@@ -38,14 +38,13 @@ impl<'a> Put<'a> {
         single: Option<&Single>,
     ) {
         if let Some(single) = single {
-            let shown = |ns: f64| Nanos(rounded(ns)).to_string();
-            self.value(tier, key, what, (single.value, single.half), &shown);
+            self.nanos(tier, key, what, (single.value, single.half));
         }
     }
 
-    /// A time of the host with half of its interval, in ns.
-    pub fn nanos(&mut self, key: &str, what: &str, figure: (f64, f64)) {
-        self.value(None, key, what, figure, &|ns| {
+    /// A time with half of its interval, in ns.
+    pub fn nanos(&mut self, tier: Option<&TierName>, key: &str, what: &str, figure: (f64, f64)) {
+        self.value(tier, key, what, figure, &|ns| {
             Nanos(rounded(ns)).to_string()
         });
     }
