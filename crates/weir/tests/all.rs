@@ -25,6 +25,7 @@ mod persist;
 mod persist_record;
 mod place;
 mod place_policy;
+mod place_process;
 mod place_shared;
 mod plan;
 mod plan_predict;
