@@ -1,8 +1,8 @@
 //! CXL-Interplay (DAC 2025, arXiv 2411.18308): Table III, the cells of memory with memory on system A
 //! and of CXL with its drive; storage with non-temporal stores to CXL on system B.
 //!
-//! Each cell is the extreme over thread counts. The paper does not say which counts; these are the
-//! ones that `weir interplay` takes.
+//! Each cell is the extreme over thread counts. The paper does not say which counts; sixteen threads are the most that it
+//! names.
 
 use crate::reproduce::rule::{Figure, Rule};
 use weir_model::access::Op;
