@@ -126,6 +126,7 @@ impl Loop {
             application: None,
             variant: None,
             threads,
+            core_ipc: None,
             requests: None,
             phases: vec![phase],
         }

@@ -43,6 +43,7 @@ fn program(threads: u32, requests: Requests) -> Workload {
         threads,
         application: None,
         variant: None,
+        core_ipc: None,
         requests: Some(requests),
         phases: vec![Phase {
             name: "one".into(),

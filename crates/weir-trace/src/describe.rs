@@ -135,6 +135,7 @@ pub fn describe(watch: &Watch, origin: &Origin, phases: bool) -> Result<Descript
             threads,
             application: None,
             variant: None,
+            core_ipc: None,
             requests: None,
             phases: made.phases,
         },

@@ -185,6 +185,7 @@ impl Program {
             application: None,
             variant: None,
             threads: cores,
+            core_ipc: None,
             requests: None,
             phases: vec![Phase {
                 name: "misses".into(),

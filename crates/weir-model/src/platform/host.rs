@@ -52,6 +52,8 @@ keys! {
         count: required u32 = "core.count", "32", 1 to 1024;
         /// Core clock while measured.
         clock: required Gigahertz = "core.clock", "2.1 GHz", 0.1 to 10.0;
+        /// Instructions in a cycle while every access hits L1, as a share of those of a Skylake core.
+        ipc: defaulted f64 = "core.ipc", "1.4", 0.1 to 10.0;
         /// Reorder-buffer entries of a core.
         reorder_buffer: defaulted u32 = "core.reorder_buffer", "512", 8 to 4096;
         /// Instructions that a core's schedulers hold while their operands are missing.

@@ -46,6 +46,9 @@ pub struct Workload {
     pub variant: Option<String>,
     /// Threads, each on a core of its own. They share the regions.
     pub threads: u32,
+    /// `core.ipc` of the core whose cycles each `cpi` counts; `None` where they hold on every core.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub core_ipc: Option<f64>,
     /// The requests that it answers, if its work comes in requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests: Option<Requests>,

@@ -109,6 +109,7 @@ fn point(of: Population, seed: u64, i: usize) -> Workload {
         threads: 1,
         application: None,
         variant: None,
+        core_ipc: None,
         requests: None,
         phases: (0..phases)
             .map(|n| phase(of, n, [&mut dice, &mut waits, &mut kinds]))

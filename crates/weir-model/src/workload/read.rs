@@ -54,6 +54,7 @@ pub(super) fn read(file: &str, root: &Table<'_>) -> Option<Workload> {
         application,
         variant: variant(root, application),
         threads: number(root, FILE_KEYS, "threads").unwrap_or(1.0) as u32,
+        core_ipc: number(root, FILE_KEYS, "core_ipc"),
         requests,
         phases,
     })

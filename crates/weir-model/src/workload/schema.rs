@@ -21,6 +21,7 @@ macro_rules! keys {
 /// Keys of the whole file, besides `kind`, `summary`, `source`, `assumed`, `requests` and `phase`.
 pub const FILE_KEYS: &[Key] = keys! {
     "threads": Count 1 to 1024, Defaulted, "4", "Threads, each on a core of its own. They share the regions. 1 unless given.";
+    "core_ipc": Number 0.1 to 10.0, Defaulted, "1", "`core.ipc` of the core whose cycles `cpi` counts (`weir platforms show`); a core with twice as much takes half of the cycles. Unless given `cpi` holds on every core.";
 };
 
 /// Keys of the file's `[requests]`, besides `unit` and `spread`.

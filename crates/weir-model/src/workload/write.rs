@@ -49,6 +49,9 @@ impl Workload {
         if self.threads != 1 {
             let _ = writeln!(text, "threads = {}", self.threads);
         }
+        if let Some(ipc) = self.core_ipc {
+            let _ = writeln!(text, "core_ipc = {ipc}");
+        }
         if let Some(requests) = &self.requests {
             write_requests(&mut text, requests);
         }

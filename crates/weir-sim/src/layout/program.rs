@@ -1,5 +1,6 @@
 //! Described programs: their regions in memory, and a core for each thread.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 
 use weir_model::access::Pattern;
@@ -25,6 +26,7 @@ impl TierAllocator<'_> {
         (first, halved): (usize, &HashSet<u32>),
     ) -> Result<Vec<Thread>, MachineError> {
         let params = self.params;
+        let work = &*at_pace(work, params.core.ipc);
         let mut memory: Vec<(u64, Walk)> = Vec::new();
         let mut base = PROGRAM_BASE;
         let first_core = tenant.cores.first().copied().unwrap_or(0);
@@ -74,6 +76,18 @@ impl TierAllocator<'_> {
         });
         Ok(threads.collect())
     }
+}
+
+/// A program whose `cpi` counts cycles of a core with this `ipc`, if it names the core whose cycles its own counts.
+fn at_pace(work: &Workload, ipc: f64) -> Cow<'_, Workload> {
+    let Some(counted_on) = work.core_ipc.filter(|&own| own != ipc) else {
+        return Cow::Borrowed(work);
+    };
+    let mut work = work.clone();
+    for phase in &mut work.phases {
+        phase.cpi *= counted_on / ipc;
+    }
+    Cow::Owned(work)
 }
 
 /// The requests of each tenant that answers some; its threads are together.

@@ -10,6 +10,8 @@ use crate::clock::{Ps, ps};
 pub struct CoreParams {
     pub count: u32,
     pub cycle: f64,
+    /// Instructions in a cycle while every access hits L1, as a share of those of a Skylake core.
+    pub ipc: f64,
     pub line_fill_buffers: u32,
     pub super_queue: u32,
     pub load_window: u64,
@@ -162,6 +164,7 @@ pub(super) fn core_params(host: &Host) -> CoreParams {
     CoreParams {
         count: *c.count,
         cycle,
+        ipc: *c.ipc,
         line_fill_buffers: *c.line_fill_buffers,
         super_queue: *c.super_queue,
         load_window: u64::from(*c.reorder_buffer / *c.line_uops).max(1),

@@ -392,6 +392,29 @@ fn results_that_have_not_retired_take_registers() {
 
 /// Computation takes as many cycles as before, each of them longer; waiting does not take longer.
 #[test]
+fn cycles_that_were_counted_on_another_core_are_those_of_this_one() {
+    let mut computes = scattered(20.0);
+    computes.phases[0].regions[0].bytes = Bytes::kib(2);
+    let cpi = |core_ipc, machine| {
+        let work = Workload {
+            core_ipc,
+            ..computes.clone()
+        };
+        counts_of(machine, &work, "dram", true, 20_000).cpi()
+    };
+    // A Skylake core has one by definition.
+    for (counted_on, machine, times) in [
+        (1.0, "emr2s", 1.0 / 1.4),
+        (1.4, "emr2s", 1.0),
+        (1.4, "skx2s", 1.4),
+        (0.5, "skx2s", 0.5),
+    ] {
+        let (own, other) = (cpi(None, machine), cpi(Some(counted_on), machine));
+        assert_near(machine, other, own * times, 0.02);
+    }
+}
+
+#[test]
 fn a_lower_clock_slows_what_is_computed_more_than_what_is_waited_for() {
     let kept = |name: &str| {
         let work = preset(name).phase_alone(0).unwrap();
