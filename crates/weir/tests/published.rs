@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::common::Place;
 use weir::verbs::reproduce::rules;
 use weir_lab::lab::NoMachine;
 use weir_lab::reproduce::Engine;
@@ -193,4 +194,24 @@ fn every_rule_asks_for_something_that_its_platform_has() {
             row.id
         );
     }
+}
+
+/// What chance does to a row shows in another seed.
+#[test]
+fn rows_of_programs_have_the_seed_of_the_command() {
+    let place = Place::new();
+    let answered = |seed: &str| {
+        let arguments = [
+            "reproduce",
+            "memo",
+            "--only",
+            "MEM-069",
+            "--format",
+            "csv",
+            "--seed",
+            seed,
+        ];
+        place.run(arguments).expect(0).out()
+    };
+    assert_ne!(answered("1"), answered("2"));
 }

@@ -243,7 +243,6 @@ fn asks(
             tenants,
             requests: study.requests,
             accesses: study.accesses,
-            seed: lab.seed(),
         };
         let Some(other) = other else {
             asks.push(together(vec![first]));

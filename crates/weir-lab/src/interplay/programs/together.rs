@@ -19,8 +19,6 @@ pub struct Together {
     pub requests: u64,
     /// Lines that each of its threads touches meanwhile, if it does not.
     pub accesses: u64,
-    /// What chance is drawn from. Runs that are compared have the same.
-    pub seed: u64,
 }
 
 /// What each tenant did in one run.
@@ -139,7 +137,7 @@ impl Ask for Together {
     const KIND: &'static str = "tenants together";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<TogetherRun, LabError> {
-        let mut machine = lab.testbed().open(self.seed)?;
+        let mut machine = lab.testbed().open(lab.seed())?;
         Ok(self.run(&mut *machine)?)
     }
 }

@@ -71,7 +71,6 @@ fn of_run(
         tenants,
         requests: REQUESTS,
         accesses: ACCESSES,
-        seed: 1,
     };
     let nothing = || "too little was seen".to_owned();
     Figure::read(unit, platform, together, move |run| {

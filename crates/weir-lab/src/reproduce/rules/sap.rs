@@ -62,9 +62,13 @@ impl Ask for Engine {
     const KIND: &'static str = "engine";
 
     fn ask(&self, lab: &Lab<'_>) -> Result<WorkloadRun, LabError> {
+        let options = WorkloadOptions {
+            seed: lab.seed(),
+            ..self.options.clone()
+        };
         let placed = Placed {
             placements: self.placements.clone(),
-            ..Placed::local(&self.workload, &self.options)
+            ..Placed::local(&self.workload, &options)
         };
         placed.ask(lab)
     }
