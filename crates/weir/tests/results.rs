@@ -222,6 +222,26 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(done.err(), "");
 }
 
+/// It ended at 24 columns, so that a machine had the name of another one.
+#[test]
+fn a_bar_on_a_terminal_has_the_whole_name_of_the_machine() {
+    let place = Place::new();
+    let weir = format!(
+        "{} bench nodes --on spr2s+2xcxl-a",
+        env!("CARGO_BIN_EXE_weir")
+    );
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["-qec", &weir, "/dev/null"]);
+    let done = (terminal
+        .env("WEIR_STORE", place.store())
+        .env("TERM", "xterm"))
+    .stdin(Stdio::null())
+    .output()
+    .unwrap();
+    let shown = Done(done).expect(0).out();
+    assert!(shown.contains("bench nodes on spr2s+2xcxl-a "), "{shown}");
+}
+
 #[test]
 fn results_that_cannot_be_written_are_reported() {
     let place = Place::new();
