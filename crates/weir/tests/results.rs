@@ -248,6 +248,10 @@ fn results_that_cannot_be_written_are_reported() {
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
     let done = Done(place.command(SMALL).stdout(full()).output().unwrap()).expect(1);
     assert!(done.err().contains("standard output"), "{}", done.err());
+    // Nor is a closed output one that takes them.
+    let closed = place.under_shell("exec >&-", SMALL).output().unwrap();
+    let said = Done(closed).expect(1).err();
+    assert!(said.contains("cannot write to standard output"), "{said}");
     // What could not be printed is kept all the same.
     assert_eq!(
         place.run("runs list --format json").json()["runs"][0]["partial"],
