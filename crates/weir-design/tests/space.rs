@@ -214,6 +214,12 @@ fn mistakes_of_tenants_and_controllers_name_file_line_and_key() {
         ("\"cxl0:nt_st\"", "\"cxl0:nt_store\"", "nt_store", 17),
         (
             "\"cxl0:nt_st\"",
+            "\"clx0:nt_st\"",
+            "no design has a tier `clx0`",
+            17,
+        ),
+        (
+            "\"cxl0:nt_st\"",
             "\"remote:ld@1\"",
             "on the socket of its workloads",
             17,
