@@ -78,7 +78,11 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
         .flatten()
         .find(|(axis, _)| axis.key == Key::Platform);
     let base = match (&base, chosen) {
-        (Some(field), None) => field.text().map(str::to_owned),
+        // Otherwise each value of each axis would be wrong.
+        (Some(field), None) => field.text().and_then(|base| {
+            let known = (models.compose)(base).map(|_| base.to_owned());
+            known.map_err(|why| field.report(why, None)).ok()
+        }),
         (Some(field), Some(_)) => {
             field.report("`base` and an axis of platforms exclude each other", None);
             None
