@@ -138,10 +138,24 @@ pub fn policy(text: &str) -> Result<Vec<(String, u32)>, String> {
             ("", _) | (_, None) => Err(format!(
                 "`{part}` is no tier with a number of pages from 1 to 255, such as dram=3"
             )),
-            (tier, Some(weight)) => Ok((tier.to_owned(), weight)),
+            (tier, Some(weight)) => check_tier(tier).map(|()| (tier.to_owned(), weight)),
         }
     };
     text.split(',').map(part).collect()
+}
+
+/// Refuses a name that no model gives to a tier of memory.
+///
+/// # Errors
+/// It is none.
+pub fn check_tier(name: &str) -> Result<(), String> {
+    let kind = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    match matches!(kind, "dram" | "cxl") || name == "remote" {
+        true => Ok(()),
+        false => Err(format!(
+            "no design has a tier `{name}`; there are dram, dram1, ..., cxl0, cxl1, ..., remote, and cxl for every CXL tier"
+        )),
+    }
 }
 
 /// The placement of a policy on a machine.
@@ -202,7 +216,16 @@ mod tests {
             |text| policy(text).map(|parts| parts.iter().map(|(_, w)| *w).collect::<Vec<_>>());
         assert_eq!(weights("dram"), Ok(vec![1]));
         assert_eq!(weights("dram=3, cxl=1"), Ok(vec![3, 1]));
-        for wrong in ["", "dram=0", "dram=many", "=3", "dram,,cxl0"] {
+        assert_eq!(weights("dram1=2, cxl12, remote"), Ok(vec![2, 1, 1]));
+        // Designs without this tier were a part of the space, all of them impossible.
+        for wrong in [
+            "",
+            "dram=0",
+            "dram=many",
+            "=3",
+            "dram,,cxl0",
+            "dram=3,clx=1",
+        ] {
             assert!(policy(wrong).is_err(), "{wrong:?}");
         }
     }

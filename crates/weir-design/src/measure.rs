@@ -157,7 +157,10 @@ pub fn measure(
                 };
                 lab.answer(&placed).map_err(|error| match error {
                     LabError::Machine(error) => {
-                        LabError::Failed(format!("`{}`: {error}", workload.name))
+                        let place = (own.largest_region.as_ref())
+                            .filter(|_| matches!(error, MachineError::NoMemory { .. }))
+                            .map_or_else(String::new, |place| format!(" ({place})"));
+                        LabError::Failed(format!("`{}`{place}: {error}", workload.name))
                     }
                     error => error,
                 })?

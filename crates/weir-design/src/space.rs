@@ -21,6 +21,8 @@ pub struct Models {
     pub sampled: fn(&str) -> Result<Box<dyn Testbed>, String>,
     /// A workload of the library, or of a file.
     pub workload: fn(&str) -> Result<Workload, String>,
+    /// Where the file of a workload has its largest region.
+    pub largest_region: fn(&str) -> Option<String>,
 }
 
 /// A workload and how much it counts.
@@ -30,6 +32,8 @@ pub struct Weighted {
     pub workload: Workload,
     /// Its share, in any unit.
     pub weight: f64,
+    /// Where its file has its largest region.
+    pub largest_region: Option<String>,
 }
 
 /// A tenant that runs with the workloads.

@@ -28,7 +28,7 @@ use weir_model::platform::FileKind;
 use weir_model::toml::{self, Field, Table};
 use weir_steer::registry::Policy;
 
-use crate::axis::{Axis, DERIVED, Key, policy};
+use crate::axis::{Axis, DERIVED, Key, check_tier, policy};
 use crate::candidate;
 use crate::objective::{Constraint, Objective};
 use crate::outcome::Design;
@@ -78,7 +78,11 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
         .flatten()
         .find(|(axis, _)| axis.key == Key::Platform);
     let base = match (&base, chosen) {
-        (Some(field), None) => field.text().map(str::to_owned),
+        // Otherwise each value of each axis would be wrong.
+        (Some(field), None) => field.text().and_then(|base| {
+            let known = (models.compose)(base).map(|_| base.to_owned());
+            known.map_err(|why| field.report(why, None)).ok()
+        }),
         (Some(field), Some(_)) => {
             field.report("`base` and an axis of platforms exclude each other", None);
             None
@@ -395,11 +399,13 @@ fn workload(table: &Table<'_>, models: &Models) -> Option<Weighted> {
         .map_or(Some(1.0), |field| field.number(1e-6..=1e6));
     table.done("a workload");
     let field = name?;
-    let found = (models.workload)(field.text()?);
+    let name = field.text()?;
+    let found = (models.workload)(name);
     let workload = found.map_err(|why| field.report(why, None)).ok()?;
     Some(Weighted {
         workload,
         weight: weight?,
+        largest_region: (models.largest_region)(name),
     })
 }
 
@@ -533,6 +539,10 @@ fn neighbour(table: &Table<'_>, models: &Models) -> Option<Neighbour> {
             (Does::Program(Box::new(workload)), pages, Some(threads))
         }
     };
+    let wrong = pages.iter().find_map(|(tier, _)| check_tier(tier).err());
+    if let Some(why) = wrong {
+        return refuse(&why);
+    }
     table.done("a tenant");
     let Some(threads) = threads?.or(own) else {
         table.missing("threads", "add `threads = 8`".into());

@@ -178,6 +178,11 @@ fn every_mistake_names_file_line_and_key() {
             missed.push(format!("{expected:?} is not in:\n{shown}"));
         }
     }
+    // Every value of every axis was wrong with it.
+    let shown = said("emr2s+cxl-a", "emr2+cxl-a");
+    if !shown.contains("--> my.toml:3:8") || !shown.ends_with("1 mistake in my.toml") {
+        missed.push(shown);
+    }
     assert!(missed.is_empty(), "{}", missed.join("\n\n"));
 }
 
@@ -212,6 +217,12 @@ fn mistakes_of_tenants_and_controllers_name_file_line_and_key() {
             17,
         ),
         ("\"cxl0:nt_st\"", "\"cxl0:nt_store\"", "nt_store", 17),
+        (
+            "\"cxl0:nt_st\"",
+            "\"clx0:nt_st\"",
+            "no design has a tier `clx0`",
+            17,
+        ),
         (
             "\"cxl0:nt_st\"",
             "\"remote:ld@1\"",

@@ -75,6 +75,7 @@ fn conclusion(found: &Designs) -> String {
     let about = About {
         machine: &machine,
         topology: &topology,
+        warnings: &[],
     };
     found
         .answer(about)

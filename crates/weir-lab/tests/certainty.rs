@@ -59,6 +59,7 @@ fn answer(toy: &Toy, matrix: &Matrix) -> (String, String) {
     let about = About {
         machine: &machine,
         topology: &topology,
+        warnings: &[],
     };
     let said = matrix.answer(about);
     let all: Vec<String> = said

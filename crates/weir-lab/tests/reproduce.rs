@@ -287,6 +287,7 @@ fn a_stopped_run_keeps_the_rows_that_were_finished() {
     let about = About {
         machine: &Identity::default(),
         topology: &Topology::default(),
+        warnings: &[],
     };
     let said = found.answer(about);
     let missing = said.iter().find(|own| own.about == "not finished");
@@ -397,6 +398,7 @@ fn a_rule_may_ask_for_anything_and_show_a_form_of_its_own() {
     let about = About {
         machine: &Identity::default(),
         topology: &Topology::default(),
+        warnings: &[],
     };
     let said = later.answer(about);
     let of = |about: &str| {
@@ -423,6 +425,7 @@ fn rows_without_a_difference_are_counted_apart_from_those_that_miss() {
         let about = About {
             machine: &Identity::default(),
             topology: &Topology::default(),
+            warnings: &[],
         };
         answered.answer(about)[0].text.clone()
     };

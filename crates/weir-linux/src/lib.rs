@@ -10,7 +10,7 @@
 //!   [`clock`] keep them on a core and time them; [`prefetch`] switches the prefetchers while they run;
 //!   [`micro`] has the loops of calibration; [`storage`] sends requests to a device with `fio`; [`resctrl`]
 //!   divides the last-level cache between tenants.
-//!   [`input`] reads until a stop is requested; [`piped`] reads what other programs write while they run, and ends them; [`tracer`] has those that tell of accesses.
+//!   [`output`] knows whether results can be printed; [`input`] reads until a stop is requested; [`piped`] reads what other programs write while they run, and ends them; [`tracer`] has those that tell of accesses.
 //! - **Steering.** [`tiering`] counts what the kernel promotes and demotes. [`steer`] measures which tenants load which
 //!   tier, limits tenants of this host, sets the kernel's tiering, and restores everything.
 //! - **Virtual machines.** [`vm`] gives commands to a QEMU, and scrubs the memory that VMs share.
@@ -32,6 +32,7 @@ mod locked;
 pub mod machine;
 pub mod memory;
 pub mod micro;
+pub mod output;
 pub mod perf;
 pub mod pin;
 pub mod piped;

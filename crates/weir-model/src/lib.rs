@@ -54,6 +54,7 @@ pub mod counter_file;
 pub mod counters;
 pub mod diagnosis;
 pub mod diagnostic;
+pub mod disturbance;
 pub mod document;
 pub mod durable;
 mod embedded;

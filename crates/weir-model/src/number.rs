@@ -29,6 +29,16 @@ pub fn percent(value: f64) -> String {
     }
 }
 
+/// The largest percentage in a sentence, whatever its sign; zero if there is none.
+pub fn percentage(sentence: &str) -> f64 {
+    let words: Vec<&str> = sentence.split_whitespace().collect();
+    let numbers = words.windows(2).filter(|pair| pair[1].starts_with('%'));
+    let numbers = numbers.map(|pair| pair[0].trim_start_matches(['(', '+', '-', '±']));
+    numbers
+        .filter_map(|number| number.parse().ok())
+        .fold(0.0, f64::max)
+}
+
 /// A number of things: `1 state`, `2 states`.
 pub fn count(number: u64, one: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };

@@ -33,7 +33,7 @@ pub fn before_measuring(context: &Context) -> Option<String> {
     say(&format!(
         "weir: warning: this machine is disturbed: {disturbed}; its figures will scatter{offer}"
     ));
-    Some(format!("the machine was disturbed at first: {disturbed}"))
+    Some(weir_model::disturbance::at_first(&disturbed))
 }
 
 /// What other work takes of all processors now; `None` if they are quiet, or it is not known. This program sleeps

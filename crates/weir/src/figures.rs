@@ -129,8 +129,8 @@ impl Kept {
             true => (self.progress).get_or_insert_with(|| Progress::begin(verb, of, quiet)),
             false => (self.few).get_or_insert_with(|| Progress::few(verb, of, quiet)),
         };
-        let share = (self.steps.0 - 1) as f64 / of as f64;
-        progress.step(self.steps.0, of, share);
+        let ended = self.steps.0 - 1;
+        progress.step(ended, of, ended as f64 / of as f64);
     }
 
     /// Whether the store is worth a try: a full disk may have room again, but a store that another process holds

@@ -139,7 +139,8 @@ impl<'a> Going<'a> {
         *done += 1;
         let progress =
             shown.get_or_insert_with(|| Progress::begin(self.title, of, self.context.global.quiet));
-        progress.step(*done, of, (*done - 1) as f64 / of.max(1) as f64);
+        let ended = *done - 1;
+        progress.step(ended, of, ended as f64 / of.max(1) as f64);
         !self.context.stop.requested()
     }
 

@@ -12,6 +12,8 @@ use crate::output::{count, seconds};
 use crate::session;
 use crate::session::say;
 
+/// The longest title of a bar, in columns.
+const TITLE: usize = 40;
 /// How often a line is written where there is no terminal, also while one figure takes long.
 const SPARSE: Duration = Duration::from_secs(10);
 
@@ -41,10 +43,10 @@ struct Reached {
 }
 
 impl Reached {
-    /// The time that is left, if as much work as before is done in a second; `None` before there is any.
+    /// The time that is left, if as much work as before is done in a second; `None` before there is any, and once all is done.
     fn left(&self, elapsed: Duration) -> Option<String> {
-        let known = self.share > 0.0;
-        known.then(|| seconds(elapsed.as_secs_f64() * (1.0 / self.share.min(1.0) - 1.0)))
+        let known = self.share > 0.0 && self.share < 1.0 && self.done < self.of;
+        known.then(|| seconds(elapsed.as_secs_f64() * (1.0 / self.share - 1.0)))
     }
 }
 
@@ -130,11 +132,11 @@ impl Progress {
                 Some(of as u64),
                 ProgressDrawTarget::stderr_with_hz(5),
             );
-            let form = "{prefix:24!} {wide_bar} {pos}/{len} {elapsed:>4} {msg:>12}";
+            let form = "{prefix:24} {wide_bar} {pos}/{len} {elapsed:>4} {msg:>12}";
             if let Ok(style) = ProgressStyle::with_template(form) {
                 bar.set_style(style.progress_chars("━╸ "));
             }
-            bar.set_prefix(title.to_owned());
+            bar.set_prefix(console::truncate_str(title, TITLE, "…").into_owned());
             bar.enable_steady_tick(Duration::from_secs(1));
             Shown::Bar(bar)
         } else {
@@ -154,9 +156,8 @@ impl Progress {
             Shown::Nothing => {}
             Shown::Elsewhere(title) => session::reached(title, done, of),
             Shown::Bar(bar) => {
-                if let Some(left) = now.left(self.began.elapsed()) {
-                    bar.set_message(format!("{left} left"));
-                }
+                let left = now.left(self.began.elapsed());
+                bar.set_message(left.map_or_else(String::new, |left| format!("{left} left")));
                 bar.set_length(of as u64);
                 bar.set_position(done as u64);
             }
@@ -219,5 +220,7 @@ mod tests {
             ..reached
         };
         assert_eq!(none.left(Duration::from_secs(10)), None);
+        let all = Reached { done: 4, ..reached };
+        assert_eq!(all.left(Duration::from_secs(10)), None);
     }
 }

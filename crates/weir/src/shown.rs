@@ -93,10 +93,7 @@ impl Shown {
 pub fn shown<O: Outcome>(document: &Document<O>) -> Shown {
     let Document { header, output } = document;
     let header = header.clone();
-    let about = About {
-        machine: &header.machine,
-        topology: &header.topology,
-    };
+    let about = About::of(&header);
     let mut answer = output.answer(about);
     if header.partial {
         let text = "not all figures were taken; what follows is of those that were";

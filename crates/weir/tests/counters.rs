@@ -285,6 +285,14 @@ fn the_counters_of_a_model_are_those_of_its_processor() {
     assert_eq!(listed("--on emr2s+cxl-a"), listed("--cpu emr"));
     assert_eq!(listed("--on memo+none"), listed("--cpu spr"));
     assert_eq!(listed("--on gold6130"), listed("--cpu skx"));
+    // Its cores are RISC-V, and described with those of Skylake where the paper says nothing.
+    place.run("counters list --on directcxl").refuses(
+        2,
+        &[
+            "directcxl has cores that are described with those of skylake-server",
+            "--cpu",
+        ],
+    );
     // A microarchitecture that is named is the one that is meant.
     assert_eq!(listed("--on emr2s --cpu zen4"), listed("--cpu zen4"));
     place.run("counters list --on nope").refuses(2, &["nope"]);

@@ -103,7 +103,8 @@ fn a_space_without_a_design_that_can_be_measured_fails() {
     let done = place.run(words(&place, &SPACE.replace("scan-column", "./big.toml")));
     let said = done.expect(1).err();
     assert!(
-        said.contains("of the first: `big`: tier `dram` has"),
+        said.contains("of the first: `big` (./big.toml:")
+            && said.contains("is 300 GiB): tier `dram` has"),
         "{said}"
     );
 }

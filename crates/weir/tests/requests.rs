@@ -157,6 +157,26 @@ fn a_program_that_is_larger_than_its_tier_is_named_with_its_line() {
 }
 
 #[test]
+fn a_resumed_program_that_is_larger_than_its_tier_is_named_with_its_line() {
+    let place = Place::new();
+    let chase = include_str!("../../../workloads/chase.toml");
+    place.file("large.toml", chase);
+    place
+        .run("workload run large.toml --on emr2s+cxl-a")
+        .expect(0);
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.execute_batch(
+        "UPDATE runs SET state = 'partial', planned = 0, kept = 0; DELETE FROM results;",
+    )
+    .unwrap();
+    place.file("large.toml", chase.replace("4 GiB", "400 GiB"));
+    let said =
+        "large.toml:8: `bytes` of the region `ring` is 400 GiB: tier `dram` has 128 GiB free";
+    let resumed = place.run("runs resume 1").expect(2).err();
+    assert!(resumed.contains(said), "{resumed}");
+}
+
+#[test]
 fn a_remedy_is_not_of_another_machine() {
     let seen = Place::new().run("topo --on skx2s").expect(0).out();
     assert!(

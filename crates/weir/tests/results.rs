@@ -222,12 +222,36 @@ fn a_reader_that_leaves_early_is_no_error() {
     assert_eq!(done.err(), "");
 }
 
+/// It ended at 24 columns, so that a machine had the name of another one.
+#[test]
+fn a_bar_on_a_terminal_has_the_whole_name_of_the_machine() {
+    let place = Place::new();
+    let weir = format!(
+        "{} bench nodes --on spr2s+2xcxl-a",
+        env!("CARGO_BIN_EXE_weir")
+    );
+    let mut terminal = std::process::Command::new("script");
+    terminal.args(["-qec", &weir, "/dev/null"]);
+    let done = (terminal
+        .env("WEIR_STORE", place.store())
+        .env("TERM", "xterm"))
+    .stdin(Stdio::null())
+    .output()
+    .unwrap();
+    let shown = Done(done).expect(0).out();
+    assert!(shown.contains("bench nodes on spr2s+2xcxl-a "), "{shown}");
+}
+
 #[test]
 fn results_that_cannot_be_written_are_reported() {
     let place = Place::new();
     let full = || OpenOptions::new().write(true).open("/dev/full").unwrap();
     let done = Done(place.command(SMALL).stdout(full()).output().unwrap()).expect(1);
     assert!(done.err().contains("standard output"), "{}", done.err());
+    // Nor is a closed output one that takes them.
+    let closed = place.under_shell("exec >&-", SMALL).output().unwrap();
+    let said = Done(closed).expect(1).err();
+    assert!(said.contains("cannot write to standard output"), "{said}");
     // What could not be printed is kept all the same.
     assert_eq!(
         place.run("runs list --format json").json()["runs"][0]["partial"],

@@ -62,7 +62,7 @@ emulator_of() { # GUEST
         -chardev "file,id=console,path=$work/$1.log" -serial chardev:console
         -chardev "pipe,id=agent,path=$work/$1" -serial chardev:agent
         -kernel "$scratch/kernel" -initrd "$work/image"
-        -append "console=ttyS0 quiet panic=-1 no_timer_check nokaslr cryptomgr.notests memhp_default_state=online_movable vm.online=online_movable ${guest_words:-vm.modules=no vm.regions=no}")
+        -append "${kernel_words[*]} memhp_default_state=online_movable ${guest_words:-vm.modules=no vm.regions=no}")
 }
 
 # Starts a guest by a command that ends in QEMU. `awaited` waits until it can be asked.

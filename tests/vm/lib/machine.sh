@@ -4,9 +4,7 @@
 begin_machine() {
     memory_mib=0 nodes=0 bridges=0 devices=0 switches=0 windows=0 hmat=yes
     board=q35,cxl=on parts=() links=()
-    # On a busy host the emulator may be too slow for the kernel's check of the timer at boot, which then panics.
-    # Neither random addresses nor tests of its ciphers are of use here.
-    append=(console=ttyS0 quiet panic=-1 no_timer_check nokaslr cryptomgr.notests vm.online=online_movable)
+    append=("${kernel_words[@]}")
 }
 
 # --- the firmware, which comes before all else ---

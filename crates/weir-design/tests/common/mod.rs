@@ -35,6 +35,7 @@ pub const MODELS: Models = Models {
     open,
     sampled,
     workload,
+    largest_region: |_| None,
 };
 
 /// A small space of cards and policies.

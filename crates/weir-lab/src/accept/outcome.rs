@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use weir_model::disturbance::worst;
 use weir_model::frame::Frame;
 use weir_model::number::{count, figure};
 use weir_model::topology::TierName;
@@ -99,6 +100,28 @@ impl Acceptance {
     /// Whether something was expected, and all of it is so.
     pub fn passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
+    }
+}
+
+impl Acceptance {
+    /// Whether a disturbance may be why figures are not as expected: it makes latencies longer and bandwidths smaller.
+    fn explained_by(&self, disturbance: &str) -> String {
+        let is_worse = |check: &&Check| match (check.what, check.found) {
+            (What::Latency, Some(found)) => check.most.is_some_and(|most| found > most),
+            (What::Read | What::Write, Some(found)) => {
+                check.least.is_some_and(|least| found < least)
+            }
+            _ => false,
+        };
+        let wrong = self.checks.iter().filter(|check| !check.passed);
+        let (all, explained) = (wrong.clone().count(), wrong.filter(is_worse).count());
+        let part = match explained {
+            _ if all == 0 => "",
+            0 => ", which explains none of them",
+            _ if explained == all => ", which may be why",
+            _ => ", which may be why for some",
+        };
+        format!("; the machine was disturbed{part}: {disturbance}")
     }
 }
 
@@ -291,7 +314,7 @@ impl Outcome for Acceptance {
     const TITLE: &'static str = "Acceptance";
     const WORDS: &'static str = "Idle latency, best bandwidth and capacity of each tier, against what was expected of them.";
 
-    fn answer(&self, _: About<'_>) -> Vec<Verdict> {
+    fn answer(&self, about: About<'_>) -> Vec<Verdict> {
         let (right, all) = (
             self.checks.iter().filter(|check| check.passed).count(),
             self.checks.len(),
@@ -316,6 +339,10 @@ impl Outcome for Acceptance {
             (_, true) => format!("passed: all {all} figures are as expected{of}"),
             (1, false) => format!("failed: the figure is not as expected{of}"),
             (_, false) => format!("failed: {right} of {all} figures are as expected{of}"),
+        };
+        let text = match worst(about.warnings) {
+            Some(what) if !self.passed() => text + &self.explained_by(what),
+            _ => text,
         };
         let mut verdicts = vec![Verdict::new(Severity::Note, "accept", text)];
         let wrong = self.checks.iter().filter(|check| !check.passed);
@@ -481,6 +508,49 @@ mod tests {
     }
 
     #[test]
+    fn a_failure_on_a_disturbed_machine_says_so_first() {
+        let said = |what, passed, bounds: (Option<f64>, Option<f64>)| {
+            let check = Check {
+                tier: TierName::dram(),
+                what,
+                unit: what.unit().into(),
+                least: bounds.0,
+                most: bounds.1,
+                found: Some(100.0),
+                source: "data sheet".into(),
+                passed,
+                why: None,
+            };
+            let found = Acceptance {
+                summary: String::new(),
+                figures: vec![figure(what, 100.0)],
+                checks: vec![check],
+            };
+            let (machine, topology) = Default::default();
+            let warnings = [weir_model::disturbance::waited(1, 0.62)];
+            let about = About {
+                machine: &machine,
+                topology: &topology,
+                warnings: &warnings,
+            };
+            found.answer(about)[0].text.clone()
+        };
+        let slow = said(What::Latency, false, (None, Some(90.0)));
+        let disturbed = "; the machine was disturbed, which may be why: the thread on CPU 1 waited for its processor 62 % of";
+        assert!(
+            slow.starts_with("failed: ") && slow.contains(disturbed),
+            "{slow}"
+        );
+        let fast = said(What::Read, false, (None, Some(90.0)));
+        assert!(
+            fast.contains("disturbed, which explains none of them: "),
+            "{fast}"
+        );
+        let passed = said(What::Latency, true, (None, Some(110.0)));
+        assert!(!passed.contains("disturbed"), "{passed}");
+    }
+
+    #[test]
     fn an_answer_without_a_measured_figure_says_so() {
         let none = Figure {
             value: None,
@@ -496,6 +566,7 @@ mod tests {
             let about = About {
                 machine: &machine,
                 topology: &topology,
+                warnings: &[],
             };
             found.answer(about)[0].text.clone()
         };

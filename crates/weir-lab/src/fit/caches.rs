@@ -11,10 +11,7 @@ use super::put::{Put, rounded};
 use super::twin::{Twin, whole};
 
 /// A level's latency is that of its working set in the middle only if it is at most this part of the next level's.
-const A_STEP: f64 = 0.7;
-/// Half of the hops miss a cache of which a line is replaced at random when the working set is this many times its size: a line
-/// survives n replacements with exp(-n / lines), and half of the hops replace one (ln 2 / 0.5).
-const HALF_MISSES: f64 = 1.386;
+pub const A_STEP: f64 = 0.7;
 
 /// Puts what chases say into the files of a machine, of which all else is known.
 pub fn apply(chases: &Chases, from: &str, host: &Host, twin: &mut Twin) -> Vec<FittedParameter> {
@@ -62,22 +59,19 @@ fn caches(chases: &Chases, host: &Host, put: &mut Put<'_>) -> Nanos {
         let what = "a hop in the last-level cache";
         put.nanos(None, "llc.latency", what, (chase.ns, chase.half));
     }
-    let half_misses = chases.crossing(f64::midpoint(hit, memory), *l2.size);
-    // A hypervisor may give its guests a part, and neighbours fill the cache as well.
-    if let Some(size) = half_misses.filter(|_| chases.is_guest) {
-        let left = size.get() as f64 / HALF_MISSES;
-        if left < reached.get() as f64 / 2.0 {
-            let unit = u64::from(*llc.slices) * u64::from(*llc.ways) * LINE_BYTES;
-            let shown = |bytes: f64| {
-                let units = (bytes / unit as f64).round().max(1.0);
-                whole(Bytes(units as u64 * unit))
-            };
-            let what = format!(
-                "what is left of {reached} to this guest: half of the hops over {size} go to memory"
-            );
-            let all = (left * complexes as f64, 0.0);
-            put.value(None, "llc.size", &what, all, &shown);
-        }
+    let left = chases.left((hit, memory), *l2.size, reached);
+    if let Some(left) = left.filter(|_| chases.is_guest) {
+        let unit = u64::from(*llc.slices) * u64::from(*llc.ways) * LINE_BYTES;
+        let shown = |bytes: f64| {
+            let units = (bytes / unit as f64).round().max(1.0);
+            whole(Bytes(units as u64 * unit))
+        };
+        let what = format!(
+            "what is left of {reached} to this guest: half of the hops over {} go to memory",
+            left.half_misses
+        );
+        let all = (left.bytes * complexes as f64, 0.0);
+        put.value(None, "llc.size", &what, all, &shown);
     }
     l2_hit
 }

@@ -85,6 +85,19 @@ const UNCERTAIN: f64 = 0.25;
 pub const HOST_PAGE: Bytes = Bytes::kib(4);
 /// Pages of which a line of page tables has the entries.
 const ENTRIES: u64 = 8;
+/// Half of the hops miss a cache of which a line is replaced at random when the working set is this many times its size: a line
+/// survives n replacements with exp(-n / lines), and half of the hops replace one (ln 2 / 0.5).
+const HALF_MISSES: f64 = 1.386;
+
+/// The part of a shared cache that a program can fill, where it is less than half: a hypervisor may give its guests a part, and
+/// neighbours fill the cache as well.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Left {
+    /// The working set over which half of the hops go to memory.
+    pub half_misses: Bytes,
+    /// The part.
+    pub bytes: f64,
+}
 
 impl Chases {
     /// By working set, within the reach of the TLBs or beyond.
@@ -127,13 +140,22 @@ impl Chases {
         (!all.is_empty()).then(|| median(&all))
     }
 
-    /// The working set, larger than this one, over which a hop takes this time.
-    pub fn crossing(&self, ns: f64, above: Bytes) -> Option<Bytes> {
+    /// What is left of a cache beyond a smaller one, where a hop that hits it and one to memory take this long; `None` where at least
+    /// half is left, or the chases do not say.
+    pub fn left(&self, (hit, memory): (f64, f64), smaller: Bytes, cache: Bytes) -> Option<Left> {
+        let half_misses = self.crossing(f64::midpoint(hit, memory), smaller)?;
+        let bytes = half_misses.get() as f64 / HALF_MISSES;
+        (bytes < cache.get() as f64 / 2.0).then_some(Left { half_misses, bytes })
+    }
+
+    /// The working set, larger than this one, over which a hop takes this time, and over every larger one longer.
+    fn crossing(&self, ns: f64, above: Bytes) -> Option<Bytes> {
         let steps = self.of(Locality::TlbFriendly);
-        let at = steps
-            .iter()
-            .position(|chase| chase.size > above && chase.ns > ns)?;
-        let (after, before) = (steps.get(at)?, steps.get(at.checked_sub(1)?)?);
+        let at = steps.iter().rposition(|chase| chase.ns <= ns)?;
+        let (before, after) = (steps.get(at)?, steps.get(at + 1)?);
+        if after.size <= above {
+            return None;
+        }
         let part = ((ns - before.ns) / (after.ns - before.ns)).clamp(0.0, 1.0);
         let (low, high) = (
             (before.size.get() as f64).ln(),

@@ -13,6 +13,7 @@ use weir_model::units::Bytes;
 
 use super::bandwidth;
 use super::point_study::{About, PointStudy};
+use crate::fit::{A_STEP, Chase, Chases, Left};
 use crate::plan::{Load, caches_in_reach, check_working_set, choose_tiers, or_usual};
 use crate::verdict::{ALIKE, are_apart, best};
 use crate::view::{Axis, Limit, Medium, Only, View, col};
@@ -158,13 +159,21 @@ impl PointStudy for Latency {
         all
     }
 
-    fn views(_: &[Point], about: About<'_>) -> Vec<View> {
-        let walls = about.topology.caches.iter().map(|cache| Limit {
-            tier: None,
-            on_x: true,
-            at: cache.size.get() as f64,
-            name: cache.name.clone(),
-        });
+    fn views(points: &[Point], about: About<'_>) -> Vec<View> {
+        let mut walls: Vec<Limit> = (about.topology.caches.iter())
+            .map(|cache| Limit {
+                tier: None,
+                on_x: true,
+                at: cache.size.get() as f64,
+                name: cache.name.clone(),
+            })
+            .collect();
+        let tiers = &mut about.topology.tiers.iter();
+        let left = tiers.find_map(|tier| left_of_cache(about.topology, points, &tier.name));
+        if let (Some((left, _)), Some(last)) = (left, walls.last_mut()) {
+            last.at = left.bytes;
+            last.name += ", what is left of it";
+        }
         let chase = Only::Begins("pattern", "chase");
         let single = |title, only: Only| {
             View::table(
@@ -193,7 +202,7 @@ impl PointStudy for Latency {
             View::lines("points", "Latency by working set", ("wss_bytes", "working set"), ("mean_ns", "latency of a dependent load [ns]"), &["tier", "case"])
                 .only(chase)
                 .axes(Axis::Sizes, Axis::Log)
-                .limits(walls.collect())
+                .limits(walls)
                 .words("Dependent loads over growing working sets: each plateau is a cache, the last one is the tier."),
             View::bars("points", "Single accesses to flushed lines", &["tier"], "case", ("mean_ns", "mean latency [ns]"))
                 .only(Only::Begins("pattern", "flushed")),
@@ -263,7 +272,24 @@ fn staircase_steps(topology: &Topology, points: &[Point], tier: &TierName) -> Ve
     let mut plateaus = Vec::new();
     let mut found = Vec::new();
     let mut smaller = Bytes(0);
-    for level in &topology.caches {
+    let left = left_of_cache(topology, points, tier);
+    for (n, level) in topology.caches.iter().enumerate() {
+        if let Some((left, hit)) = left.filter(|_| n + 1 == topology.caches.len()) {
+            let mib = left.bytes / Bytes::mib(1).get() as f64;
+            let part = format!("{mib:.1} MiB of {}", level.size);
+            if let Some(hit) = hit {
+                plateaus.push(format!("{} {hit:.1} ns ({part})", level.name));
+            }
+            let most = if hit.is_none() { "at most " } else { "" };
+            let text = format!(
+                "{most}{part} are left of {}: half of the hops over {:.1} MiB go to memory; a sub-NUMA cluster or a \
+                 virtual machine may have a part, and other programs fill it as well",
+                level.name,
+                left.half_misses.get() as f64 / Bytes::mib(1).get() as f64,
+            );
+            found.push(Verdict::new(Severity::Doubt, &about, text));
+            continue;
+        }
         // Half a cache fits it for certain; twice a cache does not.
         let inside = steps
             .iter()
@@ -298,6 +324,37 @@ fn staircase_steps(topology: &Topology, points: &[Point], tier: &TierName) -> Ve
         found.insert(0, Verdict::new(Severity::Note, about, plateaus.join(", ")));
     }
     found
+}
+
+/// What is left of the last-level cache where that is less than half, and the latency of a hop that it serves where a working set
+/// fits. Every larger one leaves it.
+fn left_of_cache(
+    topology: &Topology,
+    points: &[Point],
+    tier: &TierName,
+) -> Option<(Left, Option<f64>)> {
+    let [.., smaller, last] = &topology.caches[..] else {
+        return None;
+    };
+    let locality = Locality::TlbFriendly;
+    let steps = chase(points, tier, locality).into_iter();
+    let steps = steps.map(|(size, ns, point)| Chase {
+        locality,
+        size,
+        page: None,
+        ns,
+        half: point.ci95.unwrap_or(0.0),
+    });
+    let chases = Chases {
+        all: steps.collect(),
+        is_guest: false,
+    };
+    let memory = chases.memory(last.size)?;
+    let within = chases.within(smaller.size, last.size)?;
+    let hit = (within.ns < A_STEP * memory).then_some(within.ns)?;
+    let left = chases.left((hit, memory), smaller.size, last.size)?;
+    let fits = within.size.get() as f64 <= left.bytes;
+    Some((left, fits.then_some(hit)))
 }
 
 /// What leaving the reach of the TLB adds.

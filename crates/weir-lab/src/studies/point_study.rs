@@ -1,7 +1,7 @@
 //! A study of points, apart from the lab that measures them: what it plans, and what it says of its points.
 
 use weir_model::access::Op;
-use weir_model::document::Point;
+use weir_model::document::{Header, Point};
 use weir_model::machine::Identity;
 use weir_model::topology::{TierName, Topology};
 
@@ -16,6 +16,19 @@ pub struct About<'a> {
     pub machine: &'a Identity,
     /// What it is made of.
     pub topology: &'a Topology,
+    /// Why its figures are to be trusted less.
+    pub warnings: &'a [String],
+}
+
+impl<'a> About<'a> {
+    /// The machine of a document.
+    pub fn of(header: &'a Header) -> Self {
+        Self {
+            machine: &header.machine,
+            topology: &header.topology,
+            warnings: &header.warnings,
+        }
+    }
 }
 
 /// A study that knows what it asks before it begins, and whose rows are [`Point`]s.

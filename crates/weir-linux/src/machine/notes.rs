@@ -2,6 +2,7 @@
 
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::capability::Unavailable;
+use weir_model::disturbance::waited;
 use weir_model::machine::RunNotes;
 use weir_model::tenant::{Arrivals, Tenant};
 
@@ -261,11 +262,6 @@ pub(super) fn at_end(notes: &mut RunNotes, done: &Done) {
     }
     let share = (done.on_cpu / done.elapsed.get().max(1.0)).get();
     if share < UNDISTURBED {
-        notes.warnings.push(format!(
-            "the thread on CPU {} waited for its processor {:.0} % of the time: another program ran there, or the limit of its \
-             control group was reached (cpu.max)",
-            done.cpu,
-            (1.0 - share) * 100.0
-        ));
+        notes.warnings.push(waited(done.cpu, 1.0 - share));
     }
 }

@@ -46,7 +46,7 @@ keys! {
 
     /// One core and its bounded resources.
     Core {
-        /// Whose defaults apply: the name of a file in `platforms/cores/`.
+        /// Whose defaults apply: the name of a file in `platforms/cores/`; `assumed` where the cores are of another one.
         microarchitecture: required String = "core.microarchitecture", "emerald-rapids";
         /// Physical cores of one socket.
         count: required u32 = "core.count", "32", 1 to 1024;

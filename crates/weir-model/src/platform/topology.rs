@@ -1,9 +1,11 @@
 //! A platform as experiments see it.
 
-use super::{Attached, Dram, Host, Place, Platform, Ports, StorageDevice};
+use super::{Attached, Dram, Host, Place, Platform, Ports, Provenance, StorageDevice};
 use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
 use crate::units::Bytes;
 
+/// Before a microarchitecture whose defaults describe cores of another one.
+pub const LIKE: &str = "like ";
 /// What ranges of hosts are whole multiples of: a block of CXL's decoders (CXL 3.0, 8.2.4.19).
 const RANGE: Bytes = Bytes::mib(256);
 
@@ -12,10 +14,15 @@ impl Platform {
     /// `remote` where the host has another socket that was measured, and storage last: `ssd0`, `ssd1` …
     pub fn topology(&self) -> Topology {
         let host = &self.host;
+        let core = &host.core.microarchitecture;
+        let like = match core.provenance {
+            Provenance::Assumed { .. } => LIKE,
+            _ => "",
+        };
         Topology {
             processor: format!(
-                "{}, {} cores a socket",
-                host.core.microarchitecture.value, host.core.count.value
+                "{like}{}, {} cores a socket",
+                core.value, host.core.count.value
             ),
             sockets: host.sockets.value,
             cores: (0..host.core.count.value).collect(),

@@ -210,6 +210,7 @@ mod tests {
         let about = About {
             machine: &Identity::default(),
             topology: &Topology::default(),
+            warnings: &[],
         };
         let said = bound.answer(about).into_iter();
         said.map(|verdict| verdict.text).collect()

@@ -348,6 +348,7 @@ mod tests {
         let about = About {
             machine: &Identity::default(),
             topology: &Topology::default(),
+            warnings: &[],
         };
         compared.answer(about)[0].text.clone()
     }

@@ -69,6 +69,7 @@ pub fn print_bytes(bytes: &[u8]) -> Result<()> {
 }
 
 fn written(bytes: &[u8]) -> Result<()> {
+    weir_linux::output::check()?;
     let mut out = io::stdout().lock();
     out.write_all(bytes)?;
     out.flush()?;

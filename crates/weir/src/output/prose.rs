@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::OnceLock;
 
 use unicode_width::UnicodeWidthStr;
+use weir_model::number::percentage;
 
 /// The widest line on standard output where it is no terminal, in columns.
 pub const WIDTH: usize = 80;
@@ -190,16 +191,6 @@ fn apart(sentence: &str) -> (Vec<String>, Vec<String>) {
         *last += left;
     }
     (between, numbers)
-}
-
-/// The largest percentage in a sentence, whatever its sign; zero if there is none.
-fn percentage(sentence: &str) -> f64 {
-    let words: Vec<&str> = sentence.split_whitespace().collect();
-    let numbers = words.windows(2).filter(|pair| pair[1].starts_with('%'));
-    let numbers = numbers.map(|pair| pair[0].trim_start_matches(['(', '+', '-', '±']));
-    numbers
-        .filter_map(|number| number.parse().ok())
-        .fold(0.0, f64::max)
 }
 
 /// A word as a POSIX shell takes it.

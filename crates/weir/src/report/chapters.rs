@@ -197,10 +197,7 @@ fn tables(insight: &Insight) -> Vec<Markup> {
 /// The pictures of a study's views.
 fn studied(section: &Section, study: &str, tiers: &[String]) -> Vec<Drawn> {
     let header = &section.document.header;
-    let about = About {
-        machine: &header.machine,
-        topology: &header.topology,
-    };
+    let about = About::of(header);
     let points = &Points::of(section.document.points.clone()).points;
     let views = weir_lab::studies::views(points, about);
     let views: Vec<View> = views

@@ -83,10 +83,7 @@ pub fn verdicts(sections: &[Section], insights: &[Insight]) -> Markup {
 /// What a run's figures mean.
 fn meaning(section: &Section) -> Vec<Verdict> {
     let header = &section.document.header;
-    let about = About {
-        machine: &header.machine,
-        topology: &header.topology,
-    };
+    let about = About::of(header);
     match &section.interplay {
         Some(matrix) => matrix.answer(about),
         None => weir_lab::studies::verdicts(&section.document.points, about.topology),

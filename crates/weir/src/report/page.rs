@@ -46,6 +46,7 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
     let title = format!("Weir: {}", machines.join(", "));
     let chapters = chapters(sections, insights);
     let heading = heading(sections, insights, &machines);
+    let figures = lists(sections, insights);
     let page = html! {
         (DOCTYPE)
         html lang="en" {
@@ -70,15 +71,10 @@ pub fn page(sections: &[Section], insights: &[Insight]) -> String {
                     (head::verdicts(sections, insights))
                     @for chapter in &chapters { (chapter.draw()) }
                     @if !sections.is_empty() { (conditions(sections)) }
-                    section id="figures" {
-                        h2 { "Every figure" }
-                        @for section in sections {
-                            (rows(&Frame::of("figures", &section.document.points), &section.origin()))
-                        }
-                        @for insight in insights {
-                            @for frame in &insight.shown.frames {
-                                (rows(frame, &insight.origin()))
-                            }
+                    @if !figures.0.is_empty() {
+                        section id="figures" {
+                            h2 { "Every figure" }
+                            (figures)
                         }
                     }
                 }
@@ -129,12 +125,7 @@ pub fn fragment(sections: &[Section], insights: &[Insight]) -> String {
         (head::verdicts(sections, insights))
         @for chapter in &chapters(sections, insights) { (chapter.draw()) }
         section {
-            @for section in sections {
-                (rows(&Frame::of("figures", &section.document.points), &section.origin()))
-            }
-            @for insight in insights {
-                @for frame in &insight.shown.frames { (rows(frame, &insight.origin())) }
-            }
+            (lists(sections, insights))
             details {
                 summary { "Machine and run" }
                 div class="machines" {
@@ -260,8 +251,23 @@ fn counted(points: &[&Point]) -> String {
     format!("{count}: {}", names.join("; "))
 }
 
-/// A list of rows, folded.
+/// Every list of the runs.
+fn lists(sections: &[Section], insights: &[Insight]) -> Markup {
+    html! {
+        @for section in sections {
+            (rows(&Frame::of("figures", &section.document.points), &section.origin()))
+        }
+        @for insight in insights {
+            @for frame in &insight.shown.frames { (rows(frame, &insight.origin())) }
+        }
+    }
+}
+
+/// A list of rows, folded; nothing of one without rows.
 fn rows(frame: &Frame, origin: &str) -> Markup {
+    if frame.rows.is_empty() {
+        return html! {};
+    }
     html! {
         details class="table" {
             summary { "Table " (frame.name.replace('_', " ")) ", " (several(frame.rows.len() as u32, "row")) ", of " (origin) }
@@ -285,5 +291,21 @@ fn cells(frame: &Frame) -> Markup {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_without_rows_is_left_out() {
+        #[derive(serde::Serialize, schemars::JsonSchema)]
+        struct Row {
+            ns: f64,
+        }
+        let list = |all: &[Row]| rows(&Frame::of("latencies", all), "run 1").into_string();
+        assert_eq!(list(&[]), "");
+        assert!(list(&[Row { ns: 90.0 }]).contains("1 row"));
     }
 }

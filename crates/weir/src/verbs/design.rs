@@ -21,6 +21,7 @@ pub const MODELS: Models = Models {
     open: |on| machine::simulate(on).map_err(words),
     sampled: |on| (machine::choose_sampled(on, None).map(|chosen| chosen.testbed)).map_err(words),
     workload: |name| workload::named::find_for(name, None).map_err(words),
+    largest_region: workload::named::largest_region,
 };
 
 fn words(failure: Failure) -> String {

@@ -114,11 +114,13 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     let mut study = None;
+    let named = args.study.workload.as_deref().unwrap_or_default();
     let done = driver::resume(context, run, None, |_, chosen, _| {
         let again = on_model(args, context, chosen)?;
         study = Some(again.clone());
         Ok(again)
-    })?;
+    })
+    .map_err(|failure| with_room(failure, named))?;
     study.map_or(Ok(()), |study| export(args, &study))?;
     done.verdict()
 }

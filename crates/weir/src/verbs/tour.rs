@@ -139,10 +139,7 @@ fn doubts(measured: &[Done<Points>]) -> String {
     let mut text = String::new();
     for measured in measured {
         let header = &measured.document.header;
-        let about = About {
-            machine: &header.machine,
-            topology: &header.topology,
-        };
+        let about = About::of(header);
         if header.partial {
             let stopped = format!(
                 "{}: stopped; figures that were not measured are missing",

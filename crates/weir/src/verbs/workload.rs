@@ -183,9 +183,9 @@ fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
 /// The run is not one of a workload, or the work failed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
-        What::Run(args) => {
-            driver::resume(context, run, None, |_, _, _| described(&args.study))?.verdict()
-        }
+        What::Run(args) => driver::resume(context, run, None, |_, _, _| described(&args.study))
+            .map_err(|failure| with_room(failure, &args.study.workload))?
+            .verdict(),
         _ => Err(Failure::request("only `weir workload run` measures")),
     }
 }

@@ -231,6 +231,7 @@ mod tests {
         let about = About {
             machine: &machine,
             topology: &topology,
+            warnings: &[],
         };
         let all: Vec<String> = (advised.answer(about).iter())
             .map(|verdict| format!("{}: {}", verdict.about, verdict.text))

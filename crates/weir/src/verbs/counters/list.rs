@@ -8,6 +8,7 @@ use weir_linux::perf;
 use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
+use weir_model::platform::LIKE;
 
 use crate::context::{Context, Format};
 use crate::documents::{CounterLine, CountersListDocument};
@@ -49,6 +50,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             // Its description begins with the microarchitecture.
             let processor = choose(on)?.topology.processor;
             let microarchitecture = processor.split(',').next().unwrap_or_default();
+            if let Some(other) = microarchitecture.strip_prefix(LIKE) {
+                return Err(unnamed(Unavailable::because(format!(
+                    "{on} has cores that are described with those of {other} and have other events"
+                ))));
+            }
             library.of_model(microarchitecture).map_err(unnamed)?
         }
     };

@@ -85,7 +85,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
-    driver::resume(context, run, None, |_, chosen, _| described(args, chosen))?.verdict()
+    let named = args.study.workload.as_deref().unwrap_or_default();
+    driver::resume(context, run, None, |_, chosen, _| described(args, chosen))
+        .map_err(|failure| with_room(failure, named))?
+        .verdict()
 }
 
 fn described(args: &Args, chosen: &Chosen) -> Result<Explain> {

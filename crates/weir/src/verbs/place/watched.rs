@@ -175,6 +175,7 @@ mod tests {
         let about = About {
             machine: &machine,
             topology: &topology,
+            warnings: &[],
         };
         let said: Vec<String> = (watched.answer(about).iter())
             .map(|verdict| format!("{}: {}", verdict.about, verdict.text))

@@ -152,14 +152,18 @@ fn first(phases: Vec<Phase>, lasts: Nanos) -> Vec<Phase> {
 /// Runs, stores and prints.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let (chosen, study) = study(args, context, dry)?;
-    complete(context, &chosen, &study).map_err(|failure| {
-        let named = args.protect.iter().chain(&args.restrain);
-        with_room_for(failure, named.filter_map(options::Named::program))
-    })
+    complete(context, &chosen, &study).map_err(|failure| with_larger(failure, args))
+}
+
+fn with_larger(failure: Failure, args: &RunArgs) -> Failure {
+    let named = args.protect.iter().chain(&args.restrain);
+    with_room_for(failure, named.filter_map(options::Named::program))
 }
 
 /// Runs what a stopped run still lacks.
 pub(super) fn resume(args: &RunArgs, context: &Context, dry: bool, run: RunId) -> Result<()> {
     let again = |chosen: &Chosen| study_on(args, context, chosen, dry);
-    driver::resume(context, run, None, |_, chosen, _| again(chosen))?.verdict()
+    driver::resume(context, run, None, |_, chosen, _| again(chosen))
+        .map_err(|failure| with_larger(failure, args))?
+        .verdict()
 }

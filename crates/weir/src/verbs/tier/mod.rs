@@ -166,7 +166,9 @@ fn model(context: &Context) -> Result<Chosen> {
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         What::Simulate(study) => {
-            driver::resume(context, run, None, |_, _, _| with_description(study))?.verdict()
+            driver::resume(context, run, None, |_, _, _| with_description(study))
+                .map_err(|failure| with_room(failure, &study.workload))?
+                .verdict()
         }
         What::Population(study) => {
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()

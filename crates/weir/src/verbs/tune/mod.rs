@@ -68,8 +68,11 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: Args, context: &Context, run: RunId) -> Result<()> {
     let What::Interleave(args) = args.what;
+    let named = args.workload.clone().unwrap_or_default();
     let again = |chosen: &Chosen| on_model(described(*args)?, context, chosen);
-    driver::resume(context, run, None, |_, chosen, _| again(chosen))?.verdict()
+    (driver::resume(context, run, None, |_, chosen, _| again(chosen)))
+        .map_err(|failure| with_room(failure, &named))?
+        .verdict()
 }
 
 fn described(mut args: Interleave) -> Result<Interleave> {

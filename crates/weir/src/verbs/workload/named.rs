@@ -99,7 +99,7 @@ pub fn with_room_for<'n>(failure: Failure, named: impl Iterator<Item = &'n str>)
 }
 
 /// The largest region of a file, with its line, in words.
-fn largest_region(named: &str) -> Option<String> {
+pub fn largest_region(named: &str) -> Option<String> {
     if Workloads::builtin().get(named).is_some() {
         return None;
     }
