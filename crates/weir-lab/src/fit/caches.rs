@@ -4,14 +4,11 @@
 use weir_model::platform::{Host, Provenance};
 use weir_model::units::{Bytes, Cycles, Gigahertz, LINE_BYTES, Nanos};
 
-use super::chase::{Chases, HOST_PAGE};
+use super::chase::{A_STEP, Chases, HOST_PAGE};
 use super::median;
 use super::outcome::FittedParameter;
 use super::put::{Put, rounded};
 use super::twin::{Twin, whole};
-
-/// A level's latency is that of its working set in the middle only if it is at most this part of the next level's.
-pub const A_STEP: f64 = 0.7;
 
 /// Puts what chases say into the files of a machine, of which all else is known.
 pub fn apply(chases: &Chases, from: &str, host: &Host, twin: &mut Twin) -> Vec<FittedParameter> {

@@ -81,6 +81,8 @@ pub struct Chases {
 const PLATEAU: f64 = 1.25;
 /// A figure of this relative interval says nothing.
 const UNCERTAIN: f64 = 0.25;
+/// A level's latency is that of its working set in the middle only if it is at most this part of the next level's.
+pub const A_STEP: f64 = 0.7;
 /// What a hypervisor maps where it has no larger pages.
 pub const HOST_PAGE: Bytes = Bytes::kib(4);
 /// Pages of which a line of page tables has the entries.

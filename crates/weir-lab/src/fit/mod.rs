@@ -16,7 +16,7 @@ mod search;
 mod study;
 mod twin;
 
-pub(crate) use caches::A_STEP;
+pub(crate) use chase::A_STEP;
 pub use chase::{Chase, Chases, Left};
 pub use evidence::{Evidence, LoadedCurve, LoadedPoint, Single, What};
 pub use outcome::{ComparedPoint, FitCheck, Fitted, FittedParameter, How, Part, PlatformText};
