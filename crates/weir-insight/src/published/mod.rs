@@ -47,7 +47,7 @@ const CROWDS: &str =
     "of presets that resemble the paper's four codes of SPEC, its Llama and STREAM, on all cores";
 const OF_FOUR: &str = "of presets that resemble the paper's four codes, 16 instances each, without its mixes; the tuner goes by \
                        the paper's estimate with its published coefficients, in which the wait in the controllers of local \
-                       memory outweighs the rest here; by run times it settles at 9 to 17 %";
+                       memory outweighs the rest here; by run times it settles at 9 to 23 %";
 const AS_SHOWN: &str = "the tuner is given what the figure shows of the four runs before: better, better, worse, better";
 
 /// Local DRAM and the slower tier.
