@@ -281,44 +281,28 @@ fn a_cache_without_a_step_is_doubted() {
 #[test]
 fn the_part_of_the_last_cache_that_is_left_is_said_and_never_from_one_figure() {
     let mut topology = Toy::default().topology();
-    let l2 = topology.caches[1].size;
     topology.caches[2].size = Bytes::mib(32);
-    let points = all_points(&Toy::default());
     let said = |ns: &dyn Fn(f64) -> f64| {
-        let mut points = points.clone();
+        let mut points = all_points(&Toy::default());
         for point in &mut points {
             if let (Some(size), Some(latency)) = (point.wss_bytes, &mut point.ns)
                 && point.pattern == "chase_tlb_friendly"
-                && size > l2
+                && size > topology.caches[1].size
             {
                 latency.mean = Nanos(ns(size.get() as f64 / Bytes::mib(1).get() as f64));
             }
         }
         let found = verdicts(&points, &topology).into_iter();
         let own = found.filter(|verdict| verdict.about == "dram latency");
-        own.map(|verdict| verdict.text)
-            .collect::<Vec<_>>()
-            .join("; ")
+        own.fold(String::new(), |all, verdict| all + &verdict.text + "; ")
     };
     let part = |mib: f64| said(&|size| 20.0 + 90.0 * (1.0 - mib / size).max(0.0));
     let left = part(6.0);
-    assert!(
-        left.contains(", L3 20.0 ns (9.0 MiB of 32 MiB), memory 1"),
-        "{left}"
-    );
-    assert!(
-        left.contains("; 9.0 MiB of 32 MiB are left of L3: half"),
-        "{left}"
-    );
-    assert!(!left.contains("no step"), "{left}");
+    let plateau = left.contains(", L3 20.0 ns (9.0 MiB of 32 MiB), memory 1");
+    let doubt = left.contains("; 9.0 MiB of 32 MiB are left of L3: half");
+    assert!(plateau && doubt && !left.contains("no step"), "{left}");
     // One working set that was disturbed shows no part.
-    let whole = |size: f64| {
-        if size > 32.0 || size == 4.0 {
-            110.0
-        } else {
-            20.0
-        }
-    };
+    let whole = |size: f64| 20.0 + 90.0 * f64::from(size > 32.0 || size == 4.0);
     assert!(!said(&whole).contains("left of L3"));
 }
 
