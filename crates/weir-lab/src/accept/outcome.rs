@@ -101,9 +101,7 @@ impl Acceptance {
     pub fn passed(&self) -> bool {
         !self.checks.is_empty() && self.checks.iter().all(|check| check.passed)
     }
-}
 
-impl Acceptance {
     /// Whether a disturbance may be why figures are not as expected: it makes latencies longer and bandwidths smaller.
     fn explained_by(&self, disturbance: &str) -> String {
         let is_worse = |check: &&Check| match (check.what, check.found) {
