@@ -213,9 +213,9 @@ impl Mover {
         let elsewhere: Vec<usize> = (0..before.len())
             .filter(|&i| before[i] >= 0 && !is_there(before[i]))
             .collect();
-        let due = elsewhere.len().min(self.credit as usize);
-        let room = due.min(usize::try_from(self.room).unwrap_or(due));
-        let (tried, wait) = elsewhere.split_at(room);
+        let (due, later) = elsewhere.split_at(elsewhere.len().min(self.credit as usize));
+        let room = usize::try_from(self.room).unwrap_or(usize::MAX);
+        let (tried, without_room) = due.split_at(due.len().min(room));
         let wanted: Vec<usize> = tried.iter().map(|&i| addresses[i]).collect();
         let mut answers = vec![UNANSWERED; wanted.len()];
         let whole = match wanted.is_empty() {
@@ -225,15 +225,9 @@ impl Mover {
         let mut after = vec![-libc::ENOENT; addresses.len()];
         let asked = kernel.call(addresses, None, &mut after);
         // A huge page has moved as a whole, also where a part of it was tried.
-        let mut stays = wait.iter().copied().filter(|&i| !is_there(after[i]));
-        // What has no room is not tried, and not waited for.
-        let waits = match room < due {
-            true => {
-                self.counted.full += stays.count() as u64;
-                None
-            }
-            false => stays.next(),
-        };
+        let stays = |i: &usize| !is_there(after[*i]);
+        let waits = later.iter().copied().find(stays);
+        self.counted.full += without_room.iter().copied().filter(stays).count() as u64;
         let done = waits.unwrap_or(before.len());
         let counted = &mut self.counted;
         let before_it = counted.moved;
@@ -244,7 +238,8 @@ impl Mover {
             .filter(|&&i| i < done && is_there(after[i]));
         let seen = seen.count();
         counted.moved += seen as u64;
-        self.credit -= seen.max(tried.len()) as f64;
+        // What has no room uses the rate too: it is not tried, but room may come, and a node that goes offline has none.
+        self.credit -= seen.max(due.len()) as f64;
         for ((&i, &answer), &address) in tried.iter().zip(&answers).zip(&wanted) {
             if is_there(after[i]) {
                 continue;

@@ -167,16 +167,21 @@ proptest! {
     }
 
     #[test]
-    fn no_more_is_moved_than_the_rate_permits(steps in prop::collection::vec(1e3..1e9_f64, 1..30), rate in 0.001..1.0_f64) {
+    fn no_more_is_looked_at_than_the_rate_permits_with_room_or_without(
+        steps in prop::collection::vec(1e3..1e9_f64, 1..30),
+        rate in 0.001..1.0_f64,
+        room in prop_oneof![Just(u64::MAX), 0_u64..2000],
+    ) {
         let mut mover = mover(4000, rate);
+        mover.room = room;
         let mut kernel = fake(&mover, &[(0, Fate::Moves); 4000]);
-        let (mut time, mut moved) = (0.0, 0.0);
+        let (mut time, mut looked) = (0.0, 0.0);
         for step in steps {
             time += step;
             mover.step(&mut kernel, Nanos(step));
-            let now = (mover.counted().moved * base_page() as u64) as f64;
-            moved += now;
-            prop_assert!(moved <= rate * time + 1e-3);
+            let now = (mover.counted().pages() * base_page() as u64) as f64;
+            looked += now;
+            prop_assert!(looked <= rate * time + 1e-3);
             // A step that comes late does not take as long as it was late.
             prop_assert!(now <= rate * MOST_TIME.get() + base_page() as f64);
         }
