@@ -1,5 +1,6 @@
 //! How far a sweep is, on standard error: a bar on a terminal, a line now and then elsewhere.
 
+use std::fmt;
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -35,18 +36,41 @@ enum Shown {
 
 /// How far it is.
 #[derive(Debug, Clone, Copy)]
-struct Reached {
-    done: usize,
-    of: usize,
-    /// The part of the work that is done; figures may differ in their work.
-    share: f64,
+enum Reached {
+    /// Steps, and the part of the work that they are; figures may differ in their work.
+    Steps { done: usize, of: usize, share: f64 },
+    /// A part of the work.
+    Share(f64),
+    /// So many of what this says, where the end is not known.
+    Count(u64, &'static str),
 }
 
 impl Reached {
-    /// The time that is left, if as much work as before is done in a second; `None` before there is any, and once all is done.
+    /// The time that is left, if as much work as before is done in a second; `None` before there is any, once all is done,
+    /// and where the end is not known.
     fn left(&self, elapsed: Duration) -> Option<String> {
-        let known = self.share > 0.0 && self.share < 1.0 && self.done < self.of;
-        known.then(|| seconds(elapsed.as_secs_f64() * (1.0 / self.share - 1.0)))
+        let share = match *self {
+            Self::Steps { done, of, share } => (done < of).then_some(share)?,
+            Self::Share(share) => share,
+            Self::Count(..) => return None,
+        };
+        let known = share > 0.0 && share < 1.0;
+        known.then(|| seconds(elapsed.as_secs_f64() * (1.0 / share - 1.0)))
+    }
+
+    /// In hundredths, where it has no steps.
+    fn percent(share: f64) -> usize {
+        (share * 100.0) as usize
+    }
+}
+
+impl fmt::Display for Reached {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Steps { done, of, .. } => write!(f, "{done} of {of}"),
+            Self::Share(share) => write!(f, "{} %", Self::percent(*share)),
+            Self::Count(count, what) => write!(f, "{count} {what}"),
+        }
     }
 }
 
@@ -61,15 +85,11 @@ struct Lines {
 impl Lines {
     fn begin(
         title: String,
-        of: usize,
+        none: Reached,
         every: Duration,
         mut write: impl FnMut(&str) + Send + 'static,
     ) -> Self {
-        let reached = Arc::new(Mutex::new(Reached {
-            done: 0,
-            of,
-            share: 0.0,
-        }));
+        let reached = Arc::new(Mutex::new(none));
         let (end, ends) = channel();
         let (seen, began) = (Arc::clone(&reached), Instant::now());
         let written = move || {
@@ -80,7 +100,7 @@ impl Lines {
                     Some(left) => format!("{left} left"),
                     None => format!("{} so far", seconds(elapsed.as_secs_f64())),
                 };
-                write(&format!("{title}: {} of {}, {time}", now.done, now.of));
+                write(&format!("{title}: {now}, {time}"));
             }
         };
         let thread = std::thread::Builder::new().name("weir-progress".into());
@@ -107,32 +127,45 @@ impl Progress {
     /// Begins to show progress over `of` steps, unless asked to be quiet. A step need not be a figure of the result.
     pub fn begin(title: &str, of: usize, quiet: bool) -> Self {
         let said = format!("{title}: {}", count(of as u64, "step"));
-        Self::said((title, Some(&said)), of, quiet)
+        Self::said((title, Some(&said)), Self::steps(of), quiet)
     }
 
     /// The same of so few steps that they are not announced: where they take long, lines say how far they are.
     pub fn few(title: &str, of: usize, quiet: bool) -> Self {
-        Self::said((title, None), of, quiet)
+        Self::said((title, None), Self::steps(of), quiet)
     }
 
     /// Begins to show progress in percent.
     pub fn percent(title: &str, quiet: bool) -> Self {
-        Self::said((title, Some(title)), 100, quiet)
+        Self::said((title, Some(title)), Reached::Share(0.0), quiet)
     }
 
-    fn said((title, first): (&str, Option<&str>), of: usize, quiet: bool) -> Self {
+    /// Begins to show how many of what `what` says there are, where the end is not known.
+    pub fn open(title: &str, what: &'static str, quiet: bool) -> Self {
+        Self::said((title, Some(title)), Reached::Count(0, what), quiet)
+    }
+
+    fn steps(of: usize) -> Reached {
+        let (done, share) = (0, 0.0);
+        Reached::Steps { done, of, share }
+    }
+
+    fn said((title, first): (&str, Option<&str>), none: Reached, quiet: bool) -> Self {
         // A session shows what is announced.
         let shown = if quiet || first.is_none() && session::is_active() {
             Shown::Nothing
         } else if session::is_active() {
-            session::reached(title, 0, of);
             Shown::Elsewhere(title.to_owned())
         } else if io::stderr().is_terminal() {
-            let bar = ProgressBar::with_draw_target(
-                Some(of as u64),
-                ProgressDrawTarget::stderr_with_hz(5),
-            );
-            let form = "{prefix:24} {wide_bar} {pos}/{len} {elapsed:>4} {msg:>12}";
+            let bar =
+                ProgressBar::with_draw_target(Some(100), ProgressDrawTarget::stderr_with_hz(5));
+            let form = match none {
+                Reached::Steps { .. } => {
+                    "{prefix:24} {wide_bar} {pos}/{len} {elapsed:>4} {msg:>12}"
+                }
+                Reached::Share(_) => "{prefix:24} {wide_bar} {pos} % {elapsed:>4} {msg:>12}",
+                Reached::Count(..) => "{prefix:24} {msg}, {elapsed}",
+            };
             if let Ok(style) = ProgressStyle::with_template(form) {
                 bar.set_style(style.progress_chars("━╸ "));
             }
@@ -143,23 +176,48 @@ impl Progress {
             if let Some(first) = first {
                 say(first);
             }
-            Shown::Lines(Lines::begin(title.to_owned(), of, SPARSE, say))
+            Shown::Lines(Lines::begin(title.to_owned(), none, SPARSE, say))
         };
         let began = Instant::now();
-        Self { shown, began }
+        let mut progress = Self { shown, began };
+        progress.show(none);
+        progress
     }
 
     /// One more is done; `share` is the part of all work that is done now, from 0 to 1.
     pub fn step(&mut self, done: usize, of: usize, share: f64) {
-        let now = Reached { done, of, share };
+        self.show(Reached::Steps { done, of, share });
+    }
+
+    /// This part of the work is done now, from 0 to 1.
+    pub fn share(&mut self, share: f64) {
+        self.show(Reached::Share(share));
+    }
+
+    /// So many there are now.
+    pub fn count(&mut self, count: u64, what: &'static str) {
+        self.show(Reached::Count(count, what));
+    }
+
+    fn show(&mut self, now: Reached) {
         match &mut self.shown {
             Shown::Nothing => {}
-            Shown::Elsewhere(title) => session::reached(title, done, of),
+            Shown::Elsewhere(title) => match now {
+                Reached::Steps { done, of, .. } => session::reached(title, done, of),
+                Reached::Share(share) => session::reached(title, Reached::percent(share), 100),
+                Reached::Count(..) => {}
+            },
             Shown::Bar(bar) => {
                 let left = now.left(self.began.elapsed());
                 bar.set_message(left.map_or_else(String::new, |left| format!("{left} left")));
-                bar.set_length(of as u64);
-                bar.set_position(done as u64);
+                match now {
+                    Reached::Steps { done, of, .. } => {
+                        bar.set_length(of as u64);
+                        bar.set_position(done as u64);
+                    }
+                    Reached::Share(share) => bar.set_position(Reached::percent(share) as u64),
+                    Reached::Count(..) => bar.set_message(now.to_string()),
+                }
             }
             Shown::Lines(lines) => {
                 *lines.reached.lock().unwrap_or_else(PoisonError::into_inner) = now;
@@ -183,15 +241,20 @@ mod tests {
     fn a_figure_that_takes_long_is_not_silent() {
         let (lines, written) = channel();
         let every = Duration::from_millis(1);
-        let progress = Lines::begin("bench on a".into(), 4, every, move |line| {
-            let _ = lines.send(line.to_owned());
-        });
+        let progress = Lines::begin(
+            "bench on a".into(),
+            Progress::steps(4),
+            every,
+            move |line| {
+                let _ = lines.send(line.to_owned());
+            },
+        );
         let before = written.recv().unwrap();
         assert!(
             before.starts_with("bench on a: 0 of 4, ") && before.ends_with(" so far"),
             "{before}"
         );
-        let half = Reached {
+        let half = Reached::Steps {
             done: 1,
             of: 4,
             share: 0.5,
@@ -209,18 +272,19 @@ mod tests {
 
     #[test]
     fn what_is_left_follows_from_the_work_and_not_from_the_number() {
-        let reached = Reached {
-            done: 3,
-            of: 4,
-            share: 0.25,
+        let left = |done, share| {
+            let reached = Reached::Steps { done, of: 4, share };
+            reached.left(Duration::from_secs(10))
         };
-        assert_eq!(reached.left(Duration::from_secs(10)), Some(seconds(30.0)));
-        let none = Reached {
-            share: 0.0,
-            ..reached
-        };
-        assert_eq!(none.left(Duration::from_secs(10)), None);
-        let all = Reached { done: 4, ..reached };
-        assert_eq!(all.left(Duration::from_secs(10)), None);
+        assert_eq!(left(3, 0.25), Some(seconds(30.0)));
+        assert_eq!((left(3, 0.0), left(4, 0.25)), (None, None));
+    }
+
+    #[test]
+    fn a_part_is_said_in_percent_and_what_has_no_known_end_by_what_there_is() {
+        assert_eq!(Reached::Share(0.127).to_string(), "12 %");
+        let read = Reached::Count(1240, "million accesses");
+        assert_eq!(read.to_string(), "1240 million accesses");
+        assert_eq!(read.left(Duration::from_secs(10)), None);
     }
 }

@@ -368,7 +368,7 @@ fn moves(
         mover.advance(&host.root, Nanos((now - last).as_secs_f64() * 1e9));
         last = now;
         let share = (whole - mover.rest().get()) as f64 / whole.max(1) as f64;
-        progress.step((share * 100.0) as usize, 100, share);
+        progress.share(share);
         std::thread::sleep(STEP);
     }
     progress.end();

@@ -150,7 +150,7 @@ fn read(path: &Path, context: &Context, what: &str, mut of: impl FnMut(Access)) 
                 ));
             }
             let share = bytes as f64 / length.max(1) as f64;
-            progress.step((share * 100.0) as usize, 100, share);
+            progress.share(share);
         }
     }
     progress.end();

@@ -264,7 +264,7 @@ pub fn write(
             read.looked_at,
             context.global.seed,
             |share| {
-                progress.step((share * 100.0) as usize, 100, share);
+                progress.share(share);
                 partial || !context.stop.requested()
             },
         );

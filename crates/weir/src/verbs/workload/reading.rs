@@ -19,6 +19,8 @@ const HEAD: usize = 1 << 16;
 /// Bytes of a window, where not all is looked at, at least: a quarter, or more until the largest cache is warm, and as many
 /// again, whose misses count.
 const WINDOW: u64 = 64 << 20;
+/// What is counted of a trace whose length is not known.
+const MILLIONS: &str = "million accesses";
 /// Bytes between two looks at whether it is warm.
 const STEP: u64 = 1 << 20;
 
@@ -117,8 +119,11 @@ impl Reading<'_> {
             _ => String::new(),
         };
         let mut watch = Watch::new();
-        let mut progress =
-            Progress::percent(&format!("reading {}", self.name), self.context.global.quiet);
+        let (title, quiet) = (format!("reading {}", self.name), self.context.global.quiet);
+        let mut progress = match source.share() {
+            Some(_) => Progress::percent(&title, quiet),
+            None => Progress::open(&title, MILLIONS, quiet),
+        };
         let mut windows = Windows::new(self, &decoder)?;
         let (mut counted, mut seen) = (0_u64, 0_u64);
         loop {
@@ -154,8 +159,10 @@ impl Reading<'_> {
             }
             if !buffer.ended && (taken == 0 || buffer.left().len() < BUFFER / 4) {
                 buffer.fill(&mut source).map_err(failed)?;
-                let share = source.share();
-                progress.step((share * 100.0) as usize, 100, share);
+                match source.share() {
+                    Some(share) => progress.share(share),
+                    None => progress.count(watch.accesses() / 1_000_000, MILLIONS),
+                }
             }
         }
         let mut warnings = Vec::new();

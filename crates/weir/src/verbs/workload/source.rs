@@ -112,16 +112,11 @@ impl Source {
         }
     }
 
-    /// The part of the file that was read.
-    pub fn share(&mut self) -> f64 {
-        let place = self
-            .file
-            .as_mut()
-            .and_then(|file| file.stream_position().ok());
-        match (place, self.length) {
-            (Some(place), 1..) => (place as f64 / self.length as f64).min(1.0),
-            _ => 0.0,
-        }
+    /// The part of the file that was read; of a tracer and of standard input it is not known.
+    pub fn share(&mut self) -> Option<f64> {
+        let file = self.file.as_mut().filter(|_| self.length > 0)?;
+        let place = file.stream_position().ok()?;
+        Some((place as f64 / self.length as f64).min(1.0))
     }
 
     /// Leaves out bytes; whether there are more.
