@@ -333,6 +333,17 @@ fn a_platform_file_of_a_user_is_a_machine() {
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
 }
 
+#[test]
+fn an_empty_name_of_the_store_is_refused_with_the_variable_that_has_it() {
+    let place = Place::new();
+    let empty = |words: &str, variable: &str| {
+        let output = place.command(words).env("WEIR_STORE", variable).output();
+        Done(output.unwrap())
+    };
+    empty("runs list", "").refuses(2, &["the variable WEIR_STORE is empty; unset it"]);
+    empty("runs list --store=", "runs.sqlite").refuses(2, &["an empty text names no file"]);
+}
+
 /// The XDG base directory specification permits absolute paths only.
 #[test]
 fn a_relative_home_keeps_no_runs() {
