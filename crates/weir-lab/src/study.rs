@@ -27,6 +27,12 @@ pub trait Study: Send + Sync {
     /// # Errors
     /// The arguments do not fit the machine, or the work failed.
     fn run(&self, lab: &Lab<'_>) -> Result<Self::Output, LabError>;
+
+    /// The programs that it runs, by the names or files that were given: a model may have too little memory for one. `None` where
+    /// working sets are options of the study.
+    fn programs(&self) -> Option<Vec<&str>> {
+        None
+    }
 }
 
 /// What a study finds: lists of typed rows, and what belongs to all of them.

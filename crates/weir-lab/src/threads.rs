@@ -31,7 +31,10 @@ impl FromStr for Threads {
     fn from_str(text: &str) -> std::result::Result<Self, String> {
         let number = |part: &str| -> std::result::Result<u32, String> {
             match part.trim().parse() {
-                Ok(n) if (1..=MOST_THREADS).contains(&n) => Ok(n),
+                Ok(n) if n > u64::from(MOST_THREADS) => Err(format!(
+                    "`{text}` is more than {MOST_THREADS} threads, the most that are read; write 4, or 1..32"
+                )),
+                Ok(n @ 1..) => Ok(n as u32),
                 _ => Err(format!(
                     "`{text}` is no number of threads; write 4, or 1..32"
                 )),
@@ -69,6 +72,10 @@ mod tests {
         for text in ["0", "many", "8..2", "1..", "1..9999999", "-3", ""] {
             let error = text.parse::<Threads>().unwrap_err();
             assert!(error.contains(".."), "{text}: {error}");
+        }
+        for text in ["8000", "1..8000", "9999999999"] {
+            let error = text.parse::<Threads>().unwrap_err();
+            assert!(error.contains("more than 4096 threads"), "{text}: {error}");
         }
     }
 }

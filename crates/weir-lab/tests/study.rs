@@ -301,6 +301,18 @@ fn the_part_of_the_last_cache_that_is_left_is_said_and_never_from_one_figure() {
     let plateau = left.contains(", L3 20.0 ns (9.0 MiB of 32 MiB), memory 1");
     let doubt = left.contains("; 9.0 MiB of 32 MiB are left of L3: half");
     assert!(plateau && doubt && !left.contains("no step"), "{left}");
+    // None of the working sets fits 2.7 MiB: 43 % of the hops over 4 MiB hit, and 6.3 % of those over 8 MiB.
+    let none = said(&|size| 110.0 - 90.0 * [0.43, 0.063, 0.0][(size.log2() as usize - 2).min(2)]);
+    assert!(
+        none.contains("at most 2.8 MiB of 32 MiB are left of L3") && !none.contains(", L3 "),
+        "{none}"
+    );
+    // All of them take as long as memory, as on a machine with other load.
+    let loaded = said(&|size| 100.0 + size % 5.0);
+    assert!(
+        loaded.contains("at most 4.0 MiB of 32 MiB are left of L3") && !loaded.contains(", L3 "),
+        "{loaded}"
+    );
     // One working set that was disturbed shows no part.
     let whole = |size: f64| 20.0 + 90.0 * f64::from(size > 32.0 || size == 4.0);
     assert!(!said(&whole).contains("left of L3"));

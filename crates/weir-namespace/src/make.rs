@@ -117,7 +117,7 @@ impl Pool {
             if Header::decode(&head, medium.bytes).is_ok() {
                 return Err(NamespaceError::Unfit {
                     path,
-                    why: "it is a pool already, whose namespaces would be lost; force it if they may be".into(),
+                    why: "it is a pool already, whose namespaces would be lost; --force makes it anew without them".into(),
                 });
             }
             let who = medium.users();

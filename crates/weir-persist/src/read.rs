@@ -41,6 +41,8 @@ pub enum TraceError {
 pub struct Reader<R> {
     from: R,
     line: u64,
+    /// Whether the line that says what it is was read.
+    headed: bool,
     bytes: Option<u64>,
     began: bool,
 }
@@ -51,6 +53,7 @@ impl<R: BufRead> Reader<R> {
         Self {
             from,
             line: 0,
+            headed: false,
             bytes: None,
             began: false,
         }
@@ -82,11 +85,15 @@ impl<R: BufRead> Reader<R> {
             }
             let text = String::from_utf8(text).map_err(|_| wrong("it is not text".into()))?;
             let text = text.trim();
-            if line == 1 {
+            if text.is_empty() || text.starts_with('#') {
+                continue;
+            }
+            if !self.headed {
                 if text != HEAD {
                     return Err(wrong(format!("it must be `{HEAD}`, but is `{text}`")));
                 }
-            } else if !text.is_empty() && !text.starts_with('#') {
+                self.headed = true;
+            } else {
                 let (text, source) = match text.rsplit_once(" @") {
                     Some((text, source)) => (text.trim_end(), Some(Rc::from(source))),
                     None => (text, None),

@@ -28,6 +28,8 @@ pub struct Regulate {
     pub scenario: &'static str,
     /// Its phases, as far as they run.
     pub phases: Vec<Phase>,
+    /// The programs that a user names among its tenants.
+    pub programs: Vec<String>,
     /// The controller.
     pub policy: Policy,
     /// How it runs.
@@ -147,6 +149,10 @@ impl Study for Regulate {
             phases: run.phases,
             summary: run.summary,
         })
+    }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(self.programs.iter().map(String::as_str).collect())
     }
 }
 

@@ -1,8 +1,10 @@
 //! What every verb is given.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::TypedValueParser as _;
 use weir_lab::Part;
 use weir_model::units::Nanos;
 
@@ -27,8 +29,9 @@ pub struct Global {
         long,
         global = true,
         value_name = "PATH",
-        env = "WEIR_STORE",
-        hide_env = true
+        env = STORE_VARIABLE,
+        hide_env = true,
+        value_parser = clap::builder::OsStringValueParser::new().try_map(store)
     )]
     pub store: Option<PathBuf>,
     /// Seed of every random choice.
@@ -72,6 +75,22 @@ pub struct Global {
     /// No progress; warnings and errors stay.
     #[arg(long, short, global = true)]
     pub quiet: bool,
+}
+
+/// The variable that names the file of runs where no option does.
+const STORE_VARIABLE: &str = "WEIR_STORE";
+
+/// The file of runs. Of an empty text, clap would say that the option has no value, whoever gave it.
+fn store(named: OsString) -> std::result::Result<PathBuf, String> {
+    if !named.is_empty() {
+        return Ok(named.into());
+    }
+    Err(match std::env::var_os(STORE_VARIABLE) {
+        Some(value) if value.is_empty() => {
+            format!("the variable {STORE_VARIABLE} is empty; unset it, or name a file in it")
+        }
+        _ => "an empty text names no file".into(),
+    })
 }
 
 /// A machine's name, which has no spaces around its parts.

@@ -21,6 +21,7 @@ use crate::failure::{Failure, Result};
 use crate::figures::{Earlier, Keep, Kept};
 use crate::host;
 use crate::machine::{self, Chosen};
+use crate::named::with_room;
 use crate::output::alike;
 use crate::session;
 use crate::session::say;
@@ -151,7 +152,7 @@ impl<'a> Job<'a> {
         let lab = Lab::dry(self.bench());
         match study.run(&lab) {
             Ok(_) | Err(LabError::Dry) => Ok(lab.into_notes()),
-            Err(error) => Err(refusal(error, self.chosen)),
+            Err(error) => Err(refused(study, error, self.chosen)),
         }
     }
 
@@ -223,7 +224,7 @@ impl<'a> Job<'a> {
             LabError::Stopped => {
                 Failure::Partial(format!("{error}; `weir runs resume {run}` goes on"))
             }
-            error => refusal(error, self.chosen),
+            error => refused(study, error, self.chosen),
         });
         let mut notes = lab.into_notes();
         let elapsed_s = keeper.elapsed_s();
@@ -434,6 +435,15 @@ pub fn refusal(error: LabError, chosen: &Chosen) -> Failure {
         LabError::Machine(error) => error.into(),
         LabError::Failed(why) => Failure::work(why),
         error => Failure::Request(error.into()),
+    }
+}
+
+/// What a study says is wrong: of a program that is larger than a tier of a model, with the place in its file.
+fn refused<S: Study>(study: &S, error: LabError, chosen: &Chosen) -> Failure {
+    let failure = refusal(error, chosen);
+    match (study.programs(), chosen.identity.kind) {
+        (Some(programs), MachineKind::Sim) => with_room(failure, programs),
+        _ => failure,
     }
 }
 

@@ -115,6 +115,10 @@ impl Kept {
     /// One of this many steps begins.
     fn step(&mut self, verb: &str, of: usize, quiet: bool) {
         let (done, all) = self.steps;
+        // A few steps among many are parts of one of them.
+        if of < MANY && all >= MANY && done < all {
+            return;
+        }
         if done == all || of != all {
             self.steps = (0, of);
             for progress in [self.progress.take(), self.few.take()]
@@ -394,5 +398,9 @@ mod tests {
         };
         assert_eq!(after(3), (false, true));
         assert_eq!(after(MANY), (true, false));
+        for of in [3, 3, MANY] {
+            assert_eq!(after(of), (true, false));
+        }
+        assert_eq!(kept.steps, (2, MANY));
     }
 }

@@ -52,6 +52,13 @@ pub fn text(path: &Path, what: &str, most: usize) -> Result<String> {
     })
 }
 
+/// A byte of the text of a file, as file and line.
+pub fn line_of(path: &Path, text: &str, at: usize) -> String {
+    let before = text.as_bytes().iter().take(at);
+    let line = before.filter(|&&byte| byte == b'\n').count() + 1;
+    format!("{}:{line}", path.display())
+}
+
 /// The most bytes of a line in a file of any length.
 const LONGEST_LINE: usize = 1 << 24;
 

@@ -24,6 +24,7 @@ pub mod interrupt;
 pub mod keeping;
 pub mod kinds;
 pub mod machine;
+pub mod named;
 pub mod nodes;
 pub mod output;
 pub mod progress;

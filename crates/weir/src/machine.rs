@@ -95,6 +95,18 @@ pub fn choose(on: &str) -> Result<Chosen> {
     choose_with(on, None)
 }
 
+/// The machine that a file names at this place: what is wrong is there, and no `--on`.
+///
+/// # Errors
+/// As [`choose`].
+pub fn choose_by(on: &str, place: &str) -> Result<Chosen> {
+    let is_of_host = is_real(on) || refuse_unknown_host(on).is_err();
+    choose(on).map_err(|failure| match compose_named(on, place) {
+        Err(named) if !is_of_host => named,
+        _ => failure.of(place),
+    })
+}
+
 /// The machine of this name, with the storage that a user names where it is this host.
 ///
 /// # Errors

@@ -29,8 +29,10 @@ const KEYS: [&str; 4] = ["on", "experiment", "matrix", "args"];
 /// One `[[sweep]]`: an experiment with its options.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry<V> {
-    /// The machines; empty means the one of the command line.
-    pub on: Vec<String>,
+    /// The machines, each with its place in the text; empty means the one of the command line.
+    pub on: Vec<(String, usize)>,
+    /// The place of the sweep in the text.
+    pub at: usize,
     /// What flags would have given.
     pub experiment: V,
     /// Those flags, after the experiment's name.
@@ -103,6 +105,7 @@ fn entry<V: Subcommand>(experiments: &Command, table: &Table<'_>) -> Option<Entr
     match matches.and_then(|matches| V::from_arg_matches(&matches)) {
         Ok(found) => Some(Entry {
             on: on?,
+            at: experiment.span().start,
             experiment: found,
             typed: reader.typed,
         }),
@@ -135,16 +138,17 @@ fn option<'c>(command: &'c Command, name: &str) -> Option<&'c Arg> {
 }
 
 /// The machines of `on`: a name or a list of names. `None` after a mistake.
-fn machines(field: &Field<'_>) -> Option<Vec<String>> {
+fn machines(field: &Field<'_>) -> Option<Vec<(String, usize)>> {
+    let named = |field: &Field<'_>| Some((field.text()?.to_owned(), field.span().start));
     if field.as_text().is_some() {
-        return Some(vec![field.text()?.to_owned()]);
+        return Some(vec![named(field)?]);
     }
-    let names = field.texts("machine names", MOST_ENTRIES)?;
+    let names = field.list("machine names", MOST_ENTRIES)?;
     match names.is_empty() {
         true => field.must_be(
             "at least one machine: `on = \"host\"` or `on = [\"emr2s+cxl-a\", \"spr2s\"]`",
         ),
-        false => Some(names),
+        false => names.iter().map(named).collect(),
     }
 }
 

@@ -2,6 +2,7 @@
 //! what is not installed. Without `redis-server` its tests say that they are skipped.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -203,6 +204,22 @@ fn the_server_ends_with_weir_however_that_ends() {
     assert!(done.err().contains("stopped"), "{}", done.err());
     assert_eq!(is_gone(server), Some(()));
     assert_eq!(left(&place), 0);
+}
+
+#[test]
+fn a_program_that_is_stopped_before_its_first_figure_leaves_no_run_that_cannot_go_on() {
+    let place = Place::new();
+    let mut weir = command(&place, "workload run pr-kron --size 1G --threads 1");
+    let mut weir = weir.spawn().unwrap();
+    let mut said = BufReader::new(weir.stderr.take().unwrap()).lines();
+    said.find(|line| line.as_ref().unwrap().contains("3 steps"));
+    signal(&weir, "INT");
+    let rest: Vec<String> = said.map(Result::unwrap).collect();
+    assert_eq!(weir.wait().unwrap().code(), Some(1), "{rest:?}");
+    let end = "weir: stopped before the first figure: no run is kept";
+    assert_eq!(rest.last().unwrap(), end);
+    let runs = place.run("runs list --format json").expect(0).json();
+    assert_eq!(runs["runs"], serde_json::json!([]));
 }
 
 #[test]

@@ -155,7 +155,7 @@ fn wrong_requests_say_what_to_do() {
         (
             "init pool",
             2,
-            "it is a pool already, whose namespaces would be lost",
+            "it is a pool already, whose namespaces would be lost; --force makes it anew",
         ),
         ("init small --size 8KiB", 2, "small cannot become a pool"),
         ("init small --size 1KiB", 2, "so that it needs "),

@@ -16,7 +16,8 @@ const FLUSH: &str = "flush 64 @list.c:11\nfence\n";
 fn the_answer_comes_first_and_the_exit_code_says_it() {
     let place = Place::new();
     place.file("good.trace", publish(FLUSH));
-    place.file("bad.trace", publish(""));
+    // Comments may be before everything, as in the documentation.
+    place.file("bad.trace", format!("# bad.trace\n\n{}", publish("")));
     let good = place.run("persist check good.trace").expect(0).out();
     assert!(good.starts_with("consistent: "), "{good}");
     let bad = place.run("persist check bad.trace").expect(4);

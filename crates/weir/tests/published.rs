@@ -215,3 +215,23 @@ fn rows_of_programs_have_the_seed_of_the_command() {
     };
     assert_ne!(answered("1"), answered("2"));
 }
+
+#[test]
+fn the_gain_of_a_card_depends_on_a_bandwidth_that_is_assumed_and_the_row_says_so() {
+    let place = Place::new();
+    let row = place.run("reproduce memo --only MEM-078 --format json");
+    let note = row.expect(0).json()["rows"][0]["note"].to_string();
+    let cpi = |read: &str, tier: &str| -> f64 {
+        let on = format!("--on memo-snc4,dram.read={read}GB/s --threads 32 --tier {tier}");
+        let run = place.run(format!("workload run merci {on} --format json").as_str());
+        run.expect(0).json()["whole"]["cpi"].as_f64().unwrap()
+    };
+    for (read, gains, said) in [
+        ("52", 11.0..14.0, "12 to 13 %"),
+        ("60", 4.0..8.0, "5 to 7 %"),
+    ] {
+        let gain = 100.0 * (cpi(read, "dram") / cpi(read, "dram=4,cxl0=1") - 1.0);
+        assert!(gains.contains(&gain), "{read} GB/s: {gain:.1} %");
+        assert!(note.contains(&format!("{said} with {read} GB/s")), "{note}");
+    }
+}

@@ -4,7 +4,7 @@ use std::fs::OpenOptions;
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::common::{Done, Place, SMALL, text, with};
+use crate::common::{Done, Place, SMALL, signal, text, with};
 use weir::documents::{PlatformsDocument, RecordDocument, RunsDocument, TopoDocument};
 use weir_lab::reproduce::Reproduction;
 use weir_model::document::{BenchDocument, Document};
@@ -333,6 +333,17 @@ fn a_platform_file_of_a_user_is_a_machine() {
     assert_eq!(topo["machine"]["name"], "emr2s+2xmy-card");
 }
 
+#[test]
+fn an_empty_name_of_the_store_is_refused_with_the_variable_that_has_it() {
+    let place = Place::new();
+    let empty = |words: &str, variable: &str| {
+        let output = place.command(words).env("WEIR_STORE", variable).output();
+        Done(output.unwrap())
+    };
+    empty("runs list", "").refuses(2, &["the variable WEIR_STORE is empty; unset it"]);
+    empty("runs list --store=", "runs.sqlite").refuses(2, &["an empty text names no file"]);
+}
+
 /// The XDG base directory specification permits absolute paths only.
 #[test]
 fn a_relative_home_keeps_no_runs() {
@@ -345,4 +356,16 @@ fn a_relative_home_keeps_no_runs() {
         done.refuses(2, &["no home directory", "--store"]);
         assert!(!place.path("relative").exists());
     }
+}
+
+#[test]
+fn a_run_that_was_stopped_before_it_had_figures_is_not_compared() {
+    let place = Place::new();
+    let search = place.start("place neighbours --on emr2s+2xcxl-d@interleaved@switch");
+    place.wait_for_figures(0);
+    signal(&search, "INT");
+    Done(search.wait_with_output().unwrap()).expect(1);
+    place
+        .run("runs compare 1 1")
+        .refuses(2, &["run 1 has no figures to compare; `weir runs show 1`"]);
 }

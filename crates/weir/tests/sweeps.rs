@@ -204,10 +204,29 @@ args = { prefetch = "no" }
     place.run("bench --file machine.toml").refuses(
         2,
         &[
-            "machine.toml: `bandwidth --tier=cxl9` on emr2s+cxl-a",
+            "machine.toml:2: `bandwidth --tier=cxl9` on emr2s+cxl-a",
             "--threads=1000` on emr2s+cxl-a",
         ],
     );
+    place.file(
+        "unknown.toml",
+        "[[sweep]]\nexperiment = \"nodes\"\non = [\n\"spr2s\",\n\"emr3s\", \"host@1g\"]\n",
+    );
+    let said = place.run("bench --file unknown.toml").expect(2).err();
+    for words in [
+        "no platform or device is called `emr3s`",
+        "host@1g is not a name of this host",
+    ] {
+        assert!(
+            said.contains(&format!("unknown.toml:5: on: {words}")),
+            "{said}"
+        );
+    }
+    assert!(!said.contains("--on"), "{said}");
+    place.file("many.toml", named("threads = \"8000\""));
+    place
+        .run("bench --file many.toml")
+        .refuses(2, &["many.toml:4:20", "`8000` is more than 4096 threads"]);
     let outside =
         "[[sweep]]\nexperiment = \"bandwidth\"\nsize = \"64M\"\nprefetch = false\nsizes = 1\n";
     place.file("outside.toml", outside);

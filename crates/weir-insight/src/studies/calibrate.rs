@@ -72,6 +72,10 @@ impl Study for Calibrate {
             .for_each(|doubt| lab.warn(doubt));
         Ok(calibrated)
     }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(Vec::new())
+    }
 }
 
 impl Calibrated {

@@ -84,6 +84,7 @@ impl Explain {
             accesses: ACCESSES,
             rounds: 1,
             notes: Vec::new(),
+            programs: Vec::new(),
         }
         .counted(lab)?;
         // No more of them queue than there are clients.
@@ -207,5 +208,9 @@ impl Study for Explain {
             });
         }
         Ok(Explained::of(&counted)?)
+    }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(self.workload.as_deref().into_iter().collect())
     }
 }

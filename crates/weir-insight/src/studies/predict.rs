@@ -116,6 +116,10 @@ impl Study for Predict {
             .for_each(|doubt| lab.warn(doubt));
         Ok(Predictions::of(model, predictions))
     }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(self.workload.as_deref().into_iter().collect())
+    }
 }
 
 /// The causes that predictions tell.

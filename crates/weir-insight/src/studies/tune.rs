@@ -98,6 +98,10 @@ impl Study for Interleave {
         }
         Ok(tuned)
     }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(self.workload.as_deref().into_iter().collect())
+    }
 }
 
 impl Outcome for Tuned {

@@ -91,6 +91,16 @@ const ENTRIES: u64 = 8;
 /// survives n replacements with exp(-n / lines), and half of the hops replace one (ln 2 / 0.5).
 const HALF_MISSES: f64 = 1.386;
 
+/// Rounds in which a figure that follows from itself settles.
+const ROUNDS: u32 = 60;
+/// No more than one of fifty hops hits over a working set of so many times a cache.
+const MOST_TIMES: f64 = 4.0;
+
+/// The part of hops that hit a cache over a working set of so many times its size, of which a line is replaced at random.
+fn hits(times: f64) -> f64 {
+    (0..ROUNDS).fold(0.0, |hits: f64, _| (times * (hits - 1.0)).exp())
+}
+
 /// The part of a shared cache that a program can fill, where it is less than half: a hypervisor may give its guests a part, and
 /// neighbours fill the cache as well.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -148,6 +158,55 @@ impl Chases {
         let half_misses = self.crossing(f64::midpoint(hit, memory), smaller)?;
         let bytes = half_misses.get() as f64 / HALF_MISSES;
         (bytes < cache.get() as f64 / 2.0).then_some(Left { half_misses, bytes })
+    }
+
+    /// The most that is left where this working set does not fit it, so that its hops go to memory in part; `None` where it fits: then
+    /// more hops hit over the next working set, or a smaller one beyond the smaller cache is on the same plateau.
+    pub fn left_below(&self, within: Chase, memory: f64, smaller: Bytes) -> Option<Left> {
+        let mut steps = self.of(Locality::TlbFriendly);
+        steps.retain(|chase| chase.size.get() >= 2 * smaller.get());
+        let [first, next, ..] = steps[..] else {
+            return None;
+        };
+        if first.size < within.size {
+            return None;
+        }
+        let larger = next.size.get() as f64 / within.size.get() as f64;
+        let fall = |times: f64| hits(times) / hits(larger * times);
+        let fell = |next: f64| (memory - within.ns) / (memory - next).max(f64::MIN_POSITIVE);
+        if fell(next.ns) <= fall(1.0) {
+            return None;
+        }
+        let at_least = fell(next.ns - next.half);
+        let (mut times, mut above) = (1.0, MOST_TIMES);
+        for _ in 0..ROUNDS {
+            let middle = f64::midpoint(times, above);
+            match fall(middle) < at_least {
+                true => times = middle,
+                false => above = middle,
+            }
+        }
+        let bytes = within.size.get() as f64 / times;
+        Some(Left {
+            half_misses: Bytes((bytes * HALF_MISSES) as u64),
+            bytes,
+        })
+    }
+
+    /// The most that is left of a cache whose latency no working set shows: several take as long as memory does, from the one that is
+    /// returned on.
+    pub fn most_left(&self, memory: f64, smaller: Bytes, cache: Bytes) -> Option<Left> {
+        let mut inside = self.of(Locality::TlbFriendly);
+        inside.retain(|chase| chase.size > smaller && chase.size.get() <= cache.get() / 2);
+        let far = |chase: &&Chase| chase.ns * PLATEAU >= memory;
+        let [from, _, ..] = &inside[inside.len() - inside.iter().rev().take_while(far).count()..]
+        else {
+            return None;
+        };
+        Some(Left {
+            half_misses: from.size,
+            bytes: from.size.get() as f64,
+        })
     }
 
     /// The working set, larger than this one, over which a hop takes this time, and over every larger one longer.

@@ -350,11 +350,17 @@ fn left_of_cache(
         is_guest: false,
     };
     let memory = chases.memory(last.size)?;
-    let within = chases.within(smaller.size, last.size)?;
-    let hit = (within.ns < A_STEP * memory).then_some(within.ns)?;
-    let left = chases.left((hit, memory), smaller.size, last.size)?;
-    let fits = within.size.get() as f64 <= left.bytes;
-    Some((left, fits.then_some(hit)))
+    let within = chases.within(smaller.size, last.size);
+    let Some(within) = within.filter(|within| within.ns < A_STEP * memory) else {
+        let most = chases.most_left(memory, smaller.size, last.size)?;
+        return Some((most, None));
+    };
+    let left = chases.left((within.ns, memory), smaller.size, last.size)?;
+    Some(match chases.left_below(within, memory, smaller.size) {
+        None if within.size.get() as f64 <= left.bytes => (left, Some(within.ns)),
+        None => (left, None),
+        Some(less) => (less, None),
+    })
 }
 
 /// What leaving the reach of the TLB adds.

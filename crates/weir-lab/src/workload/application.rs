@@ -316,7 +316,10 @@ impl Outcome for ApplicationRun {
                 "its pages are where they were asked for, by the kernel's numa_maps".to_owned();
             all.push(of(Severity::Note, "placement", text));
         }
-        let data = format!("{}, {} of data", self.version, self.bytes);
+        let data = match self.version.is_empty() {
+            true => format!("{} of data", self.bytes),
+            false => format!("{}, {} of data", self.version, self.bytes),
+        };
         all.push(of(Severity::Note, self.application.name(), data));
         all
     }

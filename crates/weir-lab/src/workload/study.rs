@@ -213,6 +213,10 @@ impl Study for RunAlone {
             placement,
         })
     }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(vec![&self.workload])
+    }
 }
 
 /// What a workload cost: the own part of a `workload run` document.

@@ -9,6 +9,7 @@ mod attributes;
 pub mod command;
 pub mod event;
 pub mod format;
+mod on_every_cpu;
 mod process;
 pub mod refusal;
 pub mod sample;
@@ -28,6 +29,7 @@ use crate::topology::list;
 
 pub use attributes::{Encoded, Every};
 pub use event::Target;
+pub(crate) use on_every_cpu::OnEveryCpu;
 pub use process::Instructions;
 pub use session::Session;
 

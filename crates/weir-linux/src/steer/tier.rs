@@ -72,7 +72,8 @@ impl AmortisedSource {
     /// This processor does not count them, or this user may not.
     pub fn open(root: &Root, library: &EventLibrary) -> Result<Self, Unavailable> {
         let mut counters = Amortised::open(root, library)?;
-        Ok(Self(Box::new(move || counters.cycles())))
+        let root = root.clone();
+        Ok(Self(Box::new(move || counters.cycles(&root))))
     }
 
     #[cfg(test)]

@@ -244,6 +244,10 @@ impl Study for Simulate {
             curves,
         })
     }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(vec![&self.workload])
+    }
 }
 
 impl Outcome for Simulated {

@@ -134,8 +134,7 @@ fn study(args: &Args, context: &Context, chosen: &Chosen) -> Result<Accept> {
     };
     let place = |at: usize| {
         let file = args.against.as_deref().unwrap_or(Path::new(""));
-        let before = text.get(..at).unwrap_or_default();
-        format!("{}:{}", file.display(), before.matches('\n').count() + 1)
+        files::line_of(file, &text, at)
     };
     let like = expected.platform.as_ref().map(|platform| {
         if machine::is_real(&platform.name) {
@@ -145,14 +144,7 @@ fn study(args: &Args, context: &Context, chosen: &Chosen) -> Result<Accept> {
                 platform.name
             )));
         }
-        let like = machine::choose(&platform.name).map_err(|failure| {
-            // What is wrong is the file, and no --on.
-            let place = place(platform.at);
-            match machine::compose_named(&platform.name, &place) {
-                Err(named) => named,
-                Ok(_) => failure.of(&place),
-            }
-        })?;
+        let like = machine::choose_by(&platform.name, &place(platform.at))?;
         Ok(Like {
             testbed: like.testbed,
             machine: like.identity,

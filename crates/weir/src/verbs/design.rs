@@ -6,12 +6,12 @@ use weir_design::study::DesignStudy;
 use weir_lab::Study as _;
 use weir_model::toml::MOST_BYTES;
 
-use super::workload;
 use crate::context::Context;
 use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::machine::{self, Chosen};
+use crate::named;
 use crate::shown::show;
 use crate::store::{RunId, StoredRun};
 
@@ -20,8 +20,8 @@ pub const MODELS: Models = Models {
     compose: |on| machine::compose(on).map_err(words),
     open: |on| machine::simulate(on).map_err(words),
     sampled: |on| (machine::choose_sampled(on, None).map(|chosen| chosen.testbed)).map_err(words),
-    workload: |name| workload::named::find_for(name, None).map_err(words),
-    largest_region: workload::named::largest_region,
+    workload: |name| named::find_for(name, None).map_err(words),
+    largest_region: named::largest_region,
 };
 
 fn words(failure: Failure) -> String {

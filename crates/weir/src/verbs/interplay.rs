@@ -14,7 +14,6 @@ use crate::machine::Chosen;
 use crate::shown;
 use crate::store::{RunId, StoredRun};
 use crate::verbs::participants::{named_command, participants, prepare};
-use crate::verbs::workload::named::with_room_for;
 use crate::{machine, storage, studies};
 
 /// Repetitions on a real machine: the fewest whose median has an interval of 95 %.
@@ -117,6 +116,7 @@ impl Args {
         Ok(ProgramPairs {
             victims: all,
             aggressors,
+            programs: self.names().map(str::to_owned).collect(),
             notes,
             threads: threads.first().copied().unwrap_or(0),
             rates: self.study.rate.clone(),
@@ -182,11 +182,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         check_storage(&chosen.capabilities)?;
     }
     if args.names().next().is_some() {
-        let done = studies::complete(context, &chosen, &args.programs(&chosen, context)?);
-        return match chosen.identity.kind {
-            MachineKind::Host => done,
-            MachineKind::Sim => done.map_err(|failure| with_room_for(failure, args.names())),
-        };
+        return studies::complete(context, &chosen, &args.programs(&chosen, context)?);
     }
     if !args.study.rate.is_empty() {
         return Err(no_rate());

@@ -8,12 +8,12 @@ use weir_model::topology::TierName;
 use weir_model::units::Bytes;
 
 use super::workload::application::failure;
-use super::workload::named::{find, real_program};
 use super::workload::size::size as fitting;
 use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::machine::Chosen;
+use crate::named::{find, real_program};
 use crate::nodes::{all_here, here};
 
 /// The tenants that names stand for, on a machine. `commands` are those that a name with `!` may mean.

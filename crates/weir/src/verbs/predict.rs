@@ -16,7 +16,6 @@ use weir_model::insight::{PrefetchForm, SlowdownModel};
 use weir_model::machine::MachineKind;
 use weir_model::workload::Population;
 
-use super::workload::named::{find_for, with_room};
 use crate::context::Context;
 use crate::counting::counters;
 use crate::counting::{self, Count};
@@ -27,6 +26,7 @@ use crate::failure::{Failure, Result};
 use crate::insight::{self, model_path, read_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
+use crate::named::find_for;
 use crate::nodes;
 use crate::session::say;
 use crate::shown::show;
@@ -98,11 +98,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     drop(Store::open(&context.store_path()?)?);
     let chosen = machine::choose(&context.global.on)?;
     let study = on_model(args, context, &chosen)?;
-    let done = Job::once(context, &chosen, VERB)
-        .run(&study)
-        .map_err(|failure| {
-            with_room(failure, args.study.workload.as_deref().unwrap_or_default())
-        })?;
+    let done = Job::once(context, &chosen, VERB).run(&study)?;
     export(args, &study)?;
     show(context, &done.document, done.kept_in())?;
     done.verdict()
@@ -114,13 +110,11 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     let mut study = None;
-    let named = args.study.workload.as_deref().unwrap_or_default();
     let done = driver::resume(context, run, None, |_, chosen, _| {
         let again = on_model(args, context, chosen)?;
         study = Some(again.clone());
         Ok(again)
-    })
-    .map_err(|failure| with_room(failure, named))?;
+    })?;
     study.map_or(Ok(()), |study| export(args, &study))?;
     done.verdict()
 }

@@ -16,7 +16,6 @@ mod source;
 
 pub mod application;
 mod listing;
-pub mod named;
 mod options;
 pub mod size;
 mod tag;
@@ -29,10 +28,10 @@ use weir_linux::application::table;
 use weir_model::workload::{Application, GROUPS, Hosted};
 
 use self::listing::{list, show, show_hosted};
-use self::named::{find, find_for, read, real_program, with_room};
 use self::options::Real;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
+use crate::named::{find, find_for, read, real_program};
 use crate::session::say;
 use crate::store::RunId;
 use crate::verbs::check_files;
@@ -174,7 +173,6 @@ fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
     let on = of_model.map_or_else(|| on.clone(), |pages| pages.on(on));
     let chosen = machine::choose(&on)?;
     studies::complete(context, &chosen, &described(args)?)
-        .map_err(|failure| with_room(failure, &args.workload))
 }
 
 /// Runs what a stopped run still lacks.
@@ -183,9 +181,9 @@ fn measure(args: &RunAlone, real: &Real, context: &Context) -> Result<()> {
 /// The run is not one of a workload, or the work failed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
-        What::Run(args) => driver::resume(context, run, None, |_, _, _| described(&args.study))
-            .map_err(|failure| with_room(failure, &args.study.workload))?
-            .verdict(),
+        What::Run(args) => {
+            driver::resume(context, run, None, |_, _, _| described(&args.study))?.verdict()
+        }
         _ => Err(Failure::request("only `weir workload run` measures")),
     }
 }

@@ -30,6 +30,8 @@ pub struct ProgramPairs {
     pub rounds: u32,
     /// What is worth knowing of applications before they run.
     pub notes: Vec<String>,
+    /// The programs as they were named.
+    pub programs: Vec<String>,
 }
 
 /// Lines that each thread of a program without requests touches while it is observed, if nothing else is asked for.
@@ -278,5 +280,9 @@ impl Study for ProgramPairs {
             loads: LoadPoint::all(&pairs),
             pairs,
         })
+    }
+
+    fn programs(&self) -> Option<Vec<&str>> {
+        Some(self.programs.iter().map(String::as_str).collect())
     }
 }

@@ -8,11 +8,11 @@ use std::collections::HashMap;
 use weir_model::capability::Unavailable;
 
 use super::residency::Residency;
-use crate::perf::Target;
-use crate::perf::sample::{Sample, Sampler, source};
+use crate::perf::OnEveryCpu;
+use crate::perf::sample::{Sample, Sampler, Source, source};
 use crate::root::Root;
 use crate::steer::scope::{Scope, group_of};
-use crate::topology::{list, node::NODES};
+use crate::topology::node::NODES;
 use weir_loops::kernels::LINE;
 
 /// The most processes of a window that are looked up.
@@ -21,7 +21,8 @@ const MOST: usize = 256;
 /// Sampled accesses of all processors.
 #[derive(Debug)]
 pub(crate) struct Touched {
-    sampler: Sampler,
+    sampler: OnEveryCpu<Sampler>,
+    source: Source,
     blocks: Blocks,
     /// For each process, lines accessed by node.
     seen: HashMap<u32, Residency>,
@@ -36,11 +37,9 @@ impl Touched {
     pub fn open(root: &Root) -> Result<Self, Unavailable> {
         let blocks = Blocks::of(root)?;
         let source = source(root)?;
-        let online = root.text("/sys/devices/system/cpu/online");
-        let cpus = list::parse(online.get()?)?;
-        let targets: Vec<Target> = cpus.into_iter().map(Target::Cpu).collect();
         Ok(Self {
-            sampler: Sampler::open(root, &source, &targets)?,
+            sampler: OnEveryCpu::open(root, |cpus| Sampler::open(root, &source, cpus))?,
+            source,
             blocks,
             seen: HashMap::new(),
         })
@@ -51,11 +50,12 @@ impl Touched {
     pub fn window(&mut self, root: &Root, tenants: &[(&Scope, &str)]) -> Vec<Residency> {
         let Self {
             sampler,
+            source,
             blocks,
             seen,
         } = self;
         seen.clear();
-        sampler.drain(|sample: Sample| {
+        sampler.events.drain(|sample: Sample| {
             let Some(node) = blocks.node(sample.physical) else {
                 return;
             };
@@ -65,6 +65,7 @@ impl Touched {
                     .add(node, LINE as u64);
             }
         });
+        sampler.follow(root, |cpus| Sampler::open(root, source, cpus));
         let mut all = vec![Residency::default(); tenants.len()];
         for (&process, touched) in seen.iter() {
             let Ok(of) = group_of(root, &Scope::Pid(process)) else {

@@ -10,7 +10,7 @@ use super::options::{Args, Picked};
 use crate::context::{Context, Format};
 use crate::driver::{self, Done};
 use crate::failure::{Failure, Result};
-use crate::files;
+use crate::files::{self, line_of};
 use crate::machine::{self, Chosen};
 use crate::output::{point_rows, print, print_text, to_json};
 use crate::render::csv;
@@ -127,17 +127,20 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
     let entries: Vec<Entry<Picked>> = sweep_file::read(&name, &text)
         .map_err(|mistakes| Failure::request(mistakes.to_string()))?;
     let of = |entry: &Entry<Picked>| match entry.on.as_slice() {
-        [] => vec![context.global.on.clone()],
-        named => named.to_vec(),
+        [] => vec![(context.global.on.clone(), None)],
+        named => (named.iter().cloned())
+            .map(|(name, at)| (name, Some(at)))
+            .collect(),
     };
-    let mut machines: Vec<String> = Vec::new();
+    let has = |all: &[(String, Option<usize>)], name: &str| all.iter().any(|(one, _)| one == name);
+    let mut machines: Vec<(String, Option<usize>)> = Vec::new();
     for machine in entries.iter().flat_map(of) {
-        if !machines.contains(&machine) {
+        if !has(&machines, &machine.0) {
             machines.push(machine);
         }
     }
     let given = &context.global.on;
-    if given != machine::HOST && !machines.contains(given) {
+    if given != machine::HOST && !has(&machines, given) {
         return Err(Failure::request(format!(
             "--on {given} has no effect: every sweep of {name} names its machines; leave out one or the other"
         )));
@@ -145,19 +148,20 @@ fn parts(path: &Path, args: &Args, context: &Context) -> Result<Vec<Part>> {
     let mut parts = Vec::new();
     // What machines refuse is reported all at once.
     let mut wrong = Vec::new();
-    for machine in machines {
-        let chosen = machine::choose(&machine).map_err(|failure| match failure {
-            Failure::Request(error) => Failure::Request(error.context(name.clone())),
-            other => other,
-        });
+    for (machine, at) in machines {
+        let chosen = match at {
+            Some(at) => machine::choose_by(&machine, &format!("{}: on", line_of(path, &text, at))),
+            None => machine::choose(&machine),
+        };
         let Some(chosen) = unless_refused(chosen, &mut wrong)? else {
             continue;
         };
         let mut whole = Notes::default();
-        for entry in entries.iter().filter(|entry| of(entry).contains(&machine)) {
+        for entry in entries.iter().filter(|entry| has(&of(entry), &machine)) {
             let job = args.job(context, &chosen, VERB);
             let notes = job.asks(&entry.experiment).map_err(|failure| {
-                failure.of(&format!("{name}: `{}` on {machine}", entry.typed.join(" ")))
+                let line = line_of(path, &text, entry.at);
+                failure.of(&format!("{line}: `{}` on {machine}", entry.typed.join(" ")))
             });
             let Some(notes) = unless_refused(notes, &mut wrong)? else {
                 continue;

@@ -18,7 +18,6 @@ use crate::keeping::Keeping;
 use crate::machine::{self, Chosen, HOST};
 use crate::shown::show;
 use crate::store::RunId;
-use crate::verbs::workload::named::with_room;
 
 /// The verb as the store has it.
 pub const VERB: &str = Calibrate::VERB;
@@ -33,9 +32,7 @@ pub fn run(args: &Calibrate, context: &Context) -> Result<()> {
     }
     let chosen = machine::choose(&context.global.on)?;
     let study = with_file(args, context, &chosen)?;
-    let done = (Job::once(context, &chosen, VERB).run(&study))
-        .map_err(|failure| with_room(failure, ""))?;
-    let done = written(done)?;
+    let done = written(Job::once(context, &chosen, VERB).run(&study)?)?;
     show(context, &done.document, done.kept_in())?;
     context.note(&format!("wrote {}", done.document.output.file));
     done.verdict()

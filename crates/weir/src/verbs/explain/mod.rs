@@ -15,7 +15,6 @@ use weir_model::document::Document;
 use weir_model::insight::PrefetchForm;
 use weir_model::units::Nanos;
 
-use super::workload::named::{find_for, real_program, with_room};
 use crate::context::Context;
 use crate::counting;
 use crate::counting::counters;
@@ -24,6 +23,7 @@ use crate::driver::{self, Job};
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
+use crate::named::{find_for, real_program};
 use crate::shown::show_in;
 use crate::store::RunId;
 
@@ -63,9 +63,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         }
         let chosen = machine::choose(&context.global.on)?;
         let study = described(args, &chosen)?;
-        let done = Job::once(context, &chosen, Explain::VERB)
-            .run(&study)
-            .map_err(|failure| with_room(failure, name))?;
+        let done = Job::once(context, &chosen, Explain::VERB).run(&study)?;
         show_in(args.out.as_deref(), context, &done.document, done.kept_in())?;
         return done.verdict();
     }
@@ -85,10 +83,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
 /// # Errors
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
-    let named = args.study.workload.as_deref().unwrap_or_default();
-    driver::resume(context, run, None, |_, chosen, _| described(args, chosen))
-        .map_err(|failure| with_room(failure, named))?
-        .verdict()
+    driver::resume(context, run, None, |_, chosen, _| described(args, chosen))?.verdict()
 }
 
 fn described(args: &Args, chosen: &Chosen) -> Result<Explain> {

@@ -15,10 +15,10 @@ use crate::context::Context;
 use crate::driver::{self, Done, Job};
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen, HOST};
+use crate::named::{at_region, find_for};
 use crate::session::say;
 use crate::shown::show;
 use crate::store::RunId;
-use crate::verbs::workload::named::{at_region, find_for};
 use crate::verbs::workload::{Recording, Tag};
 use crate::{files, insight, system};
 

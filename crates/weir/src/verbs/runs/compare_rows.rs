@@ -28,6 +28,14 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
     // The main list of an acceptance is of its checks where it has some, and the figures are in any.
     let list = (a.schema() == Acceptance::SCHEMA).then_some("figures");
     let (in_a, in_b) = (stored::frame(a, list)?, stored::frame(b, list)?);
+    for (run, found) in [(a, &in_a), (b, &in_b)] {
+        if found.rows.is_empty() {
+            let id = run.summary.id;
+            return Err(Failure::request(format!(
+                "run {id} has no figures to compare; `weir runs show {id}` shows what it has"
+            )));
+        }
+    }
     let apart = keys(&in_a, &in_b);
     let (rows_a, mut rows_b) = (named(&in_a, &apart), named(&in_b, &apart));
     let mut rows = Vec::new();

@@ -18,7 +18,6 @@ use crate::machine::{self, Chosen};
 use crate::store::RunId;
 use crate::studies::complete;
 use crate::verbs::participants::participants;
-use crate::verbs::workload::named::with_room_for;
 
 /// A window, and the period of CPU quotas, unless others are requested.
 const WINDOW: Nanos = Nanos(250e6);
@@ -77,6 +76,10 @@ fn study_on(args: &RunArgs, context: &Context, chosen: &Chosen, dry: bool) -> Re
     Ok(Regulate {
         scenario: name,
         phases,
+        programs: (args.protect.iter().chain(&args.restrain))
+            .filter_map(options::Named::program)
+            .map(str::to_owned)
+            .collect(),
         // clap accepts no other name.
         policy: (args.controller.as_deref())
             .and_then(Policy::named)
@@ -152,18 +155,11 @@ fn first(phases: Vec<Phase>, lasts: Nanos) -> Vec<Phase> {
 /// Runs, stores and prints.
 pub(super) fn run(args: &RunArgs, context: &Context, dry: bool) -> Result<()> {
     let (chosen, study) = study(args, context, dry)?;
-    complete(context, &chosen, &study).map_err(|failure| with_larger(failure, args))
-}
-
-fn with_larger(failure: Failure, args: &RunArgs) -> Failure {
-    let named = args.protect.iter().chain(&args.restrain);
-    with_room_for(failure, named.filter_map(options::Named::program))
+    complete(context, &chosen, &study)
 }
 
 /// Runs what a stopped run still lacks.
 pub(super) fn resume(args: &RunArgs, context: &Context, dry: bool, run: RunId) -> Result<()> {
     let again = |chosen: &Chosen| study_on(args, context, chosen, dry);
-    driver::resume(context, run, None, |_, chosen, _| again(chosen))
-        .map_err(|failure| with_larger(failure, args))?
-        .verdict()
+    driver::resume(context, run, None, |_, chosen, _| again(chosen))?.verdict()
 }

@@ -36,9 +36,9 @@ use crate::context::Context;
 use crate::driver;
 use crate::failure::{Failure, Result};
 use crate::machine::{self, Chosen};
+use crate::named::find_for;
 use crate::store::RunId;
 use crate::studies::complete;
-use crate::verbs::workload::named::{find_for, with_room};
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -76,8 +76,7 @@ enum What {
 /// That of the verb; a simulation of a host, which is no model.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     match &args.what {
-        What::Simulate(study) => complete(context, &model(context)?, &with_description(study)?)
-            .map_err(|failure| with_room(failure, &study.workload)),
+        What::Simulate(study) => complete(context, &model(context)?, &with_description(study)?),
         What::Population(study) => complete(context, &model(context)?, study),
         What::Advise(study) => {
             let chosen = model(context)?;
@@ -166,9 +165,7 @@ fn model(context: &Context) -> Result<Chosen> {
 pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
     match &args.what {
         What::Simulate(study) => {
-            driver::resume(context, run, None, |_, _, _| with_description(study))
-                .map_err(|failure| with_room(failure, &study.workload))?
-                .verdict()
+            driver::resume(context, run, None, |_, _, _| with_description(study))?.verdict()
         }
         What::Population(study) => {
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()

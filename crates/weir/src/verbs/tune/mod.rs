@@ -9,7 +9,6 @@ use weir_lab::Study as _;
 use weir_model::insight::SlowdownModel;
 use weir_model::machine::{Identity, MachineKind};
 
-use super::workload::named::{find_for, with_room};
 use crate::context::Context;
 use crate::counting;
 use crate::driver::{self, Job};
@@ -17,6 +16,7 @@ use crate::failure::{Failure, Result};
 use crate::insight::{self, Going, model_path, read_model};
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
+use crate::named::find_for;
 use crate::nodes::pair_here;
 use crate::shown::show;
 use crate::store::RunId;
@@ -54,10 +54,7 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
     let study = described(*args)?;
     let chosen = machine::choose(&context.global.on)?;
     let study = on_model(study, context, &chosen)?;
-    let named = study.workload.clone().unwrap_or_default();
-    let done = Job::once(context, &chosen, VERB)
-        .run(&study)
-        .map_err(|failure| with_room(failure, &named))?;
+    let done = Job::once(context, &chosen, VERB).run(&study)?;
     show(context, &done.document, done.kept_in())?;
     done.verdict()
 }
@@ -68,11 +65,8 @@ pub fn run(args: Args, context: &Context) -> Result<()> {
 /// As [`run`] has them, or the run cannot be resumed.
 pub fn resume(args: Args, context: &Context, run: RunId) -> Result<()> {
     let What::Interleave(args) = args.what;
-    let named = args.workload.clone().unwrap_or_default();
     let again = |chosen: &Chosen| on_model(described(*args)?, context, chosen);
-    (driver::resume(context, run, None, |_, chosen, _| again(chosen)))
-        .map_err(|failure| with_room(failure, &named))?
-        .verdict()
+    driver::resume(context, run, None, |_, chosen, _| again(chosen))?.verdict()
 }
 
 fn described(mut args: Interleave) -> Result<Interleave> {

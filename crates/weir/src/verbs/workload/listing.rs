@@ -8,10 +8,10 @@ use weir_model::workload::{
     Application, GROUPS, HOSTED, Hosted, Region, Requests, Spread, Workload, Workloads,
 };
 
-use super::named::find;
 use crate::context::Format;
 use crate::documents::{WorkloadDocument, WorkloadLine, WorkloadsDocument};
 use crate::failure::Result;
+use crate::named::find;
 use crate::output::{Column, Table, print_as, print_text, to_csv, to_json, wrap};
 
 pub(super) fn list(format: Format) -> Result<()> {

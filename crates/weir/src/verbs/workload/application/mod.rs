@@ -172,6 +172,11 @@ pub fn run(
     }
     on.progress.end();
     let mut run = on.run;
+    if head.partial && run.figures.is_empty() {
+        return Err(Failure::Partial(
+            "stopped before the first figure: no run is kept".into(),
+        ));
+    }
     run.compare_answers(&on.checks);
     let end = verdict(&run, head.partial);
     keeping.put(

@@ -71,8 +71,8 @@ pub fn at_region(failure: Failure, named: &str) -> Failure {
     }
 }
 
-/// The same of a program that runs on a model, which may have more memory.
-pub fn with_room(failure: Failure, named: &str) -> Failure {
+/// A failure of programs that run on a model, which may have more memory: at the largest of them.
+pub fn with_room<'n>(failure: Failure, named: impl IntoIterator<Item = &'n str>) -> Failure {
     let lacks = match &failure {
         Failure::Request(error) => {
             matches!(error.downcast_ref(), Some(MachineError::NoMemory { .. }))
@@ -82,20 +82,16 @@ pub fn with_room(failure: Failure, named: &str) -> Failure {
     if !lacks {
         return failure;
     }
-    Failure::request(format!(
-        "{}; or name a model with more memory: `--on emr2s,dram.capacity=210GiB+cxl-a,capacity=210GiB`",
-        at_region(failure, named).message().unwrap_or_default()
-    ))
-}
-
-/// The same where several programs run: at that with the largest region.
-pub fn with_room_for<'n>(failure: Failure, named: impl Iterator<Item = &'n str>) -> Failure {
     let largest = |named: &&str| {
         let workload = find(named).ok()?;
         let regions = workload.phases.iter().flat_map(|phase| &phase.regions);
         regions.map(|region| region.bytes).max()
     };
-    with_room(failure, named.max_by_key(largest).unwrap_or_default())
+    let largest = named.into_iter().max_by_key(largest).unwrap_or_default();
+    Failure::request(format!(
+        "{}; or name a model with more memory: `--on emr2s,dram.capacity=210GiB+cxl-a,capacity=210GiB`",
+        at_region(failure, largest).message().unwrap_or_default()
+    ))
 }
 
 /// The largest region of a file, with its line, in words.
@@ -118,7 +114,7 @@ pub fn largest_region(named: &str) -> Option<String> {
 }
 
 /// The workload of a file.
-pub(super) fn read(file: &Path) -> Result<Workload> {
+pub fn read(file: &Path) -> Result<Workload> {
     let text = files::text(file, "description", MOST_BYTES)?;
     let name = file.display().to_string();
     Workloads::check(&name, &text).map_err(|mistakes| Failure::request(mistakes.to_string()))
