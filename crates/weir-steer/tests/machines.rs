@@ -11,10 +11,10 @@ use drawn::{Bound, Kept};
 const SEEDS: RangeInclusive<u64> = 1..=300;
 
 /// Those of them on which the controller misses.
-const MISSED: [u64; 45] = [
-    1, 9, 22, 23, 24, 31, 33, 34, 54, 59, 68, 75, 76, 96, 99, 100, 101, 102, 105, 110, 130, 131,
-    135, 140, 149, 155, 159, 160, 161, 164, 174, 185, 197, 204, 217, 225, 228, 242, 246, 255, 258,
-    267, 269, 275, 289,
+const MISSED: [u64; 46] = [
+    1, 9, 23, 24, 31, 33, 34, 54, 68, 75, 76, 90, 96, 99, 100, 101, 102, 105, 110, 129, 130, 131,
+    135, 140, 149, 155, 157, 159, 161, 164, 174, 185, 197, 203, 204, 217, 225, 228, 242, 246, 255,
+    258, 267, 269, 275, 289,
 ];
 
 fn seeds() -> RangeInclusive<u64> {
@@ -37,10 +37,12 @@ fn measure(seeds: RangeInclusive<u64>) -> Vec<Kept> {
 }
 
 /// A machine whose DRAM keeps a fifth without limits (5), tenants whose limit changes the mix of all (46), trials that
-/// are repeated for tenants that begin (16), and a tenant that takes what the limit of another leaves (288).
+/// are repeated for tenants that begin (16), a tenant that takes what the limit of another leaves (288), a step that lets
+/// no more requests through (59), a queue that does not drain at the knee (63), and a search whose tenants have another mix
+/// under each limit (72).
 #[test]
 fn a_few_drawn_machines() {
-    for seed in [5, 16, 46, 288] {
+    for seed in [5, 16, 46, 59, 63, 72, 288] {
         for kept in measure(seed..=seed) {
             assert!(kept.is_good() && !kept.is_starved(), "{kept}");
         }
@@ -84,7 +86,7 @@ fn three_hundred_drawn_machines() {
 }
 
 #[test]
-#[ignore = "45 machines take half an hour; for the documentation, by hand"]
+#[ignore = "46 machines take half an hour; for the documentation, by hand"]
 fn constant_limits_where_the_controller_misses() {
     let mut good = 0;
     let seeds = seeds();

@@ -6,6 +6,7 @@ use super::Tuning;
 use super::range::Range;
 use super::view::{Most, View};
 use crate::knee::Knee;
+use crate::limit::Grain;
 
 /// How far it is known whether limits help.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +24,8 @@ pub enum Trial {
 pub struct ActiveLimit {
     /// Cores' worth of running.
     pub units: f64,
+    /// How they make a part of a core.
+    pub grain: Grain,
     /// The mix for which it is set.
     pub writes: f64,
     /// Whether the limits of tenants changed before this window. Then the mix changes too, if their mixes
@@ -39,8 +42,6 @@ pub struct ActiveLimit {
     pub fast: GbPerSec,
     /// Outstanding requests in the window before.
     pub outstanding: f64,
-    /// Whether a narrower limit brought the fast tier nothing.
-    pub narrowest: bool,
     /// Whether other tenants run than when no tenant was limited.
     pub is_stale: bool,
     /// Windows since no tenant was limited.

@@ -180,6 +180,14 @@ impl Weir {
         view.residency > device.rest * tuning.queued && view.share > tuning.blame
     }
 
+    /// Whether the requests in excess of those that may wait drain, of `before` in the window before.
+    fn drains(&self, view: &View, before: f64, device: &Knee) -> bool {
+        let tuning = &self.config.tuning;
+        // Little's law, at this bandwidth.
+        let may = view.outstanding * (device.rest * tuning.queued / view.residency);
+        view.outstanding - may < (before - view.outstanding) * tuning.drains
+    }
+
     fn decide(&mut self, cores: f64, view: &View, has_grown: bool) -> (&'static str, Nanos) {
         let device = self.device(view);
         let queue = device.rest * self.config.tuning.queued;
@@ -200,6 +208,11 @@ impl Weir {
                 "the slow tier fills the table: limited to what its device serves",
                 queue,
             );
+        };
+        // With another grain, as many units are another limit.
+        let device = Knee {
+            grain: held.grain,
+            ..device
         };
         held.age = held.age.saturating_add(1);
         held.is_stale |= are_others;
@@ -223,13 +236,13 @@ impl Weir {
             held.writes = view.writes;
         } else if (held.writes - view.writes).abs() > self.config.tuning.other_mix {
             self.learning = None;
+            let device = self.device(view);
             self.held = self.first(cores, view, &device, Some(&held));
             return ("the mix of reads and writes changed: a new limit", queue);
         }
         if are_others {
             held.range = Range::below(device.much, cores);
             held.before = None;
-            held.narrowest = false;
             // The window without limits was that of others.
             held.trial = Trial::Ended;
         }
@@ -275,6 +288,7 @@ impl Weir {
         };
         (units < cores).then_some(ActiveLimit {
             units,
+            grain: device.grain,
             writes: view.writes,
             is_moved: true,
             range: Range::below(device.much, cores),
@@ -283,7 +297,6 @@ impl Weir {
             trial: last.map_or(Trial::Begun, |_| Trial::Ended),
             fast: GbPerSec(0.0),
             outstanding: last.map_or(view.outstanding, |_| f64::INFINITY),
-            narrowest: false,
             is_stale: last.is_some_and(|last| last.is_stale),
             age: last.map_or(0, |last| last.age),
             busy: None,
@@ -342,7 +355,7 @@ impl Weir {
         let tuning = self.config.tuning;
         let overflows = self.overflows(view, device);
         let before = std::mem::replace(&mut held.outstanding, view.outstanding);
-        if overflows && view.outstanding < before * tuning.drains {
+        if overflows && self.drains(view, before, device) {
             return Some("requests from before the limit drain");
         }
         let has_gained = self.gained(view.fast, held.free.fast);
@@ -409,7 +422,7 @@ impl Weir {
         held.fast = GbPerSec(held.fast.get().max(view.fast.get()));
         let most = held.most(device);
         let overflows = self.overflows(view, device);
-        if overflows && view.outstanding < outstanding * tuning.drains {
+        if overflows && self.drains(view, outstanding, device) {
             held.before = last;
             return Some("requests from before the limit drain");
         }
@@ -430,7 +443,7 @@ impl Weir {
                     } else {
                         tuning.trim
                     };
-                    let to = held.range.narrower(units * part);
+                    let to = held.range.narrower(units, units * part);
                     held.before = Some((units, *view));
                     steps.below(units, to)
                 }
@@ -440,6 +453,14 @@ impl Weir {
         if let Some((before, seen)) = last {
             if before < units {
                 let is_harmed = view.fast.get() * tuning.harmed < held.fast.get();
+                let wider = steps.above(units, units);
+                let is_same = view.outstanding < seen.outstanding * tuning.noticed && !is_harmed;
+                if is_same && wider < cores && held.range.has_room_for(wider) {
+                    held.range.too_little(units);
+                    held.before = last;
+                    held.units = wider;
+                    return Some("this let no more requests through: the next step");
+                }
                 if !self.gained(view.gives, seen.gives)
                     || (is_harmed && !view.is_better_than(&seen, &most, &self.config.keep))
                 {
@@ -454,8 +475,7 @@ impl Weir {
             } else if !self.gained(view.fast, seen.fast)
                 || !view.is_better_than(&seen, &most, &self.config.keep)
             {
-                held.range.too_little(units);
-                held.narrowest = true;
+                held.range.narrowest(units);
                 held.units = before;
                 return Some("less brought the fast tier no more: as before");
             } else {
@@ -465,9 +485,9 @@ impl Weir {
         // A shorter wait costs the fast tier less than a narrower step costs the slow tier.
         let shortest = self.config.fast * (1.0 - tuning.trim);
         let costs = view.wait.is_some_and(|wait| wait > shortest);
-        if costs && self.fills(view, device) && !held.narrowest {
+        if costs && self.fills(view, device) && held.range.may_narrow() {
             let part = (1.0 - view.excess).clamp(tuning.least_part, tuning.trim);
-            let to = steps.below(units, held.range.narrower(units * part));
+            let to = steps.below(units, held.range.narrower(units, units * part));
             if to < units {
                 held.before = Some((units, *view));
                 held.units = to;
@@ -523,7 +543,7 @@ impl Controller for Weir {
             self.in_vain = 0;
             return Decision::free(tenants, Why::rule("no protected tenant runs"));
         }
-        let (why, grain) = match View::of(readings, self.config.fast) {
+        let why = match View::of(readings, self.config.fast) {
             Some(view) => {
                 let is_limited = self.held.is_some();
                 if self.running.observe(readings, is_limited, self.in_vain > 0) {
@@ -533,7 +553,7 @@ impl Controller for Weir {
                 let wait = view.wait.filter(|_| self.held.is_none());
                 let has_grown = self.division.has_grown(readings, self.config.tuning.small);
                 let (rule, queue) = self.decide(cores, &view, has_grown);
-                let why = match wait {
+                match wait {
                     // What decides while no tenant is limited, see `fills`.
                     Some(wait) => Why {
                         wait: Some(wait),
@@ -541,13 +561,9 @@ impl Controller for Weir {
                         ..Why::rule(rule)
                     },
                     None => Why::compared(rule, view.residency, queue),
-                };
-                (why, self.device(&view).grain)
+                }
             }
-            None => (
-                Why::rule("as before: no readings of the slow tier"),
-                self.config.step.map_or(Grain::Time, Grain::Wide),
-            ),
+            None => Why::rule("as before: no readings of the slow tier"),
         };
         let Some(held) = self.held else {
             self.division = Division::default();
@@ -555,9 +571,9 @@ impl Controller for Weir {
             return Decision::free(tenants, why);
         };
         let small = self.config.tuning.small;
-        let decision = self
-            .division
-            .share(readings, held.units, grain, small, why.at_level(1));
+        let decision =
+            self.division
+                .share(readings, held.units, held.grain, small, why.at_level(1));
         let is_moved = decision.limits != self.limits;
         self.limits.clone_from(&decision.limits);
         self.held = Some(ActiveLimit { is_moved, ..held });

@@ -34,8 +34,8 @@ constants! {
         noticed: f64 = 1.02, margin;
         /// A fast tier with this factor less bandwidth was harmed.
         harmed: f64 = 1.03, margin;
-        /// If outstanding requests are fewer than in the window before by this factor, the queue drains.
-        drains: f64 = 0.99, margin;
+        /// A queue drains if it would be short enough after this many windows, each like the last one.
+        drains: f64 = 4.0, plain;
         /// Factor for a limit that was a little too wide.
         trim: f64 = 0.92, margin;
         /// The least factor of a narrower step while the table is full.
