@@ -186,7 +186,8 @@ impl Chases {
                 false => above = middle,
             }
         }
-        let bytes = within.size.get() as f64 / times;
+        // What the smaller cache holds does not go to memory.
+        let bytes = (within.size.get() as f64 / times).max(smaller.get() as f64);
         Some(Left {
             half_misses: Bytes((bytes * HALF_MISSES) as u64),
             bytes,

@@ -72,6 +72,12 @@ fn the_part_of_the_last_cache_that_is_left_is_said_and_never_from_one_figure() {
         none.contains("at most 2.8 MiB of 32 MiB are left of L3") && !none.contains(", L3 "),
         "{none}"
     );
+    // Too few of those over 4 MiB hit to tell 1 MiB from less: what L2 holds, 2 MiB, does not go to memory.
+    let few = said(&|size| 110.0 - 50.0 * f64::from(size == 4.0));
+    assert!(
+        few.contains("at most 2.0 MiB of 32 MiB are left of L3"),
+        "{few}"
+    );
     // All of them take as long as memory, as on a machine with other load.
     let loaded = said(&|size| 100.0 + size % 5.0);
     assert!(
