@@ -1,21 +1,22 @@
 //! Whether the machine stayed the same while a plan was gone through.
 //!
 //! Two short points that no plan contains are measured before the first round and after each: a
-//! chase within the first-level cache, which follows the core's clock, and one through memory. If
-//! they change by more than they scatter, so did the machine, and with it whatever was measured in
-//! between.
+//! chase within the first-level cache, which follows the core's clock, and loads of flushed lines, which
+//! take as long as memory without gigabytes that leave a large last-level cache behind. If they change by
+//! more than they scatter, so did the machine, and with it whatever was measured in between.
 
 use weir_model::access::{Locality, Op, Pattern};
 use weir_model::machine::Testbed;
 use weir_model::topology::{TierName, Topology};
 use weir_model::units::Bytes;
 
-use crate::loaded::chase;
 use crate::measure::{Watcher, measure};
 use crate::{Load, PointSpec};
 
 /// A change below this share of the first look is none, however little the references scatter.
 const LEAST: f64 = 0.03;
+/// The memory whose lines are flushed and loaded: many banks and rows.
+const FLUSHED: Bytes = Bytes::mib(64);
 /// Where there is no first-level cache to ask for its size.
 const SMALLEST_CACHE: Bytes = Bytes::kib(16);
 
@@ -45,16 +46,19 @@ impl Drift {
             locality: Locality::TlbFriendly,
         };
         let half = Bytes(inside.get() / 2);
-        let near = Load::new(&tier.name, Op::Ld, pattern, 1, half).prefetch(false);
-        let reference = |what, load| Reference {
-            what,
-            spec: PointSpec::alone("latency", load),
-            looks: Vec::new(),
+        let reference = |what, pattern, set| {
+            let load = Load::new(&tier.name, Op::Ld, pattern, 1, set).prefetch(false);
+            Reference {
+                what,
+                spec: PointSpec::alone("latency", load),
+                looks: Vec::new(),
+            }
         };
+        let flushed = Bytes(FLUSHED.get().min(tier.capacity.get()));
         Self {
             references: vec![
-                reference("a chase within the first-level cache", near),
-                reference("a chase through memory", chase(topology, tier)),
+                reference("a chase within the first-level cache", pattern, half),
+                reference("a load of a flushed line", Pattern::FlushedLine, flushed),
             ],
         }
     }
@@ -116,6 +120,37 @@ mod tests {
             looks: looks.to_vec(),
         }
         .warning()
+    }
+
+    /// A look must not take longer than what it is a look at.
+    #[test]
+    fn a_look_needs_little_memory_however_large_the_caches_are() {
+        use weir_model::topology::{CacheLevel, Tier, TierKind};
+        let cache = |name: &str, size| CacheLevel {
+            name: name.into(),
+            size,
+            ways: None,
+            shared_by: 1,
+        };
+        let topology = Topology {
+            caches: vec![cache("L1d", Bytes::kib(48)), cache("L3", Bytes::mib(320))],
+            tiers: vec![Tier {
+                name: TierName::dram(),
+                kind: TierKind::Dram,
+                node: None,
+                capacity: Bytes::gib(256),
+                description: String::new(),
+                limits: None,
+                programs_left: None,
+            }],
+            ..Topology::default()
+        };
+        let drift = Drift::on(&topology);
+        let sets = drift
+            .references
+            .iter()
+            .map(|r| r.spec.load.working_set.get());
+        assert!(sets.sum::<u64>() <= 2 * FLUSHED.get());
     }
 
     proptest! {

@@ -47,8 +47,10 @@ pub fn run_rounds(
 ) -> Sweep {
     let rounds = rounds.max(1);
     let all = plan.len().saturating_mul(rounds as usize);
-    let mut drift = match testbed.open(seed) {
-        Ok(machine) if rounds > 1 && !plan.is_empty() => Drift::on(machine.topology()),
+    // A model does not change.
+    let may_drift = rounds > 1 && !plan.is_empty() && testbed.physics().is_none();
+    let mut drift = match may_drift.then(|| testbed.open(seed)) {
+        Some(Ok(machine)) => Drift::on(machine.topology()),
         _ => Drift::default(),
     };
     drift.look(testbed, seed, watcher);
