@@ -47,7 +47,7 @@ pub(crate) fn run(verb: Verb, context: &Context) -> Result<()> {
         Verb::Report(args) => verbs::report::run(&args, context),
         Verb::Machines => output::print(&format!("{}\n", cli::MACHINES)),
         Verb::Man(args) => verbs::man::run(&args, Cli::command()),
-        Verb::Completions(args) => verbs::completions::run(&args, Cli::command()),
+        Verb::Completions(args) => verbs::completions::run(&args, &Cli::command()),
     }
 }
 

@@ -50,7 +50,24 @@ fn completions_know_every_verb() {
             script.contains("reproduce") && script.contains("bandwidth"),
             "{shell}"
         );
+        // What no help has is not offered either.
+        for hidden in [
+            "--part ", "--part=", "-l part ", "--head ", "--head=", "-l head ",
+        ] {
+            assert!(!script.contains(hidden), "{shell}: {hidden}");
+        }
     }
+    // Files are offered where one may be named, and for no number.
+    let zsh = place.run("completions zsh").expect(0).out();
+    let ends = |option: &str, with: &str| {
+        let lines: Vec<&str> = zsh.lines().filter(|l| l.contains(option)).collect();
+        assert!(
+            !lines.is_empty() && lines.iter().all(|l| l.contains(with)),
+            "{lines:?}"
+        );
+    };
+    ends("--threads=", ":'");
+    ends("--on=", ":_default'");
 }
 
 #[test]
