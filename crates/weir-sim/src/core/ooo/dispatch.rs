@@ -261,10 +261,12 @@ impl Ooo {
     fn retire(&mut self) {
         loop {
             self.load_entries -= self.loads.pop().accesses;
-            let next = self.loads.front();
-            (self.back, self.oldest_load) =
-                next.map_or((Ps::MAX, f64::INFINITY), |load| (load.done, load.at));
-            if self.back > self.clock {
+            let Some(next) = self.loads.front() else {
+                (self.back, self.oldest_load) = (Ps::MAX, f64::INFINITY);
+                break;
+            };
+            if next.done > self.clock {
+                (self.back, self.oldest_load) = (next.done, next.at);
                 break;
             }
         }

@@ -142,7 +142,7 @@ impl Ooo {
             self.wait_for(number, slot, 2);
             return;
         } else if self.caches.find_l2(table) {
-            self.fill_l1(table, false);
+            self.fill_l1::<false>(table);
             self.params.l2_hit
         } else if self.has_fill_buffer() && self.has_super_queue() {
             if let Some(slot) = self.send(table, Kind::Drd, cached, true) {
@@ -187,7 +187,7 @@ impl Ooo {
                 return;
             }
         } else if self.caches.find_l2(line) {
-            self.fill_l1(line, false);
+            self.fill_l1::<false>(line);
             self.tally.l1_misses += 1;
             self.tally.l2_hits += 1;
             self.tally.l1_hits += u64::from(load.accesses - 1);

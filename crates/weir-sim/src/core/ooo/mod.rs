@@ -381,6 +381,12 @@ impl Ooo {
         self.tally.touched
     }
 
+    /// Whether it has nothing for the uncore: neither requests, now or later, nor what it counts.
+    #[inline(always)]
+    pub fn is_silent(&self) -> bool {
+        self.asks.len() + self.joined.len() + self.throttle.len() == 0
+    }
+
     /// The counts so far.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
@@ -469,7 +475,7 @@ impl Ooo {
         if flight.fill_buffer {
             match self.exchanged {
                 true => self.refill_l1(line, false, false),
-                false => self.fill_l1(line, false),
+                false => self.fill_l1::<false>(line),
             }
         }
         self.answer_loads(flight.loads);
@@ -478,9 +484,9 @@ impl Ooo {
 
     /// A line enters L1, which does not have it: while a line is outstanding for L1, it does not come from L2.
     #[inline(never)]
-    fn fill_l1(&mut self, line: u64, write: bool) {
-        if !self.caches.fill_clean_l1(line, write) {
-            self.refill_l1(line, write, true);
+    fn fill_l1<const WRITE: bool>(&mut self, line: u64) {
+        if !self.caches.fill_clean_l1(line, WRITE) {
+            self.refill_l1(line, WRITE, true);
         }
     }
 

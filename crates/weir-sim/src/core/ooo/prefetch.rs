@@ -26,7 +26,7 @@ impl Ooo {
                 }
                 self.join(slot, Kind::DrdL1Pref);
             } else if self.caches.find_l2(wanted) {
-                self.fill_l1(wanted, false);
+                self.fill_l1::<false>(wanted);
             } else {
                 if !self.spares_fill_buffer() || !self.has_super_queue() || self.is_held(wanted) {
                     return;

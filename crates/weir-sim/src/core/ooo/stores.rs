@@ -105,7 +105,7 @@ impl Ooo {
             *lost = true;
             return false;
         }
-        self.fill_l1(line, true);
+        self.fill_l1::<true>(line);
         true
     }
 
