@@ -191,7 +191,7 @@ impl Ooo {
     /// The position of the next mispredicted branch, if it is before the next visit; or of the end of a request.
     #[inline(always)]
     fn next_mispredict(&mut self, gap: f64) -> f64 {
-        if self.mispredicts == 0.0 {
+        if self.mispredicts <= 0.0 {
             return self.halt.end;
         }
         let distance = -(1.0 - self.script.draw()).ln() / self.mispredicts;

@@ -1,6 +1,7 @@
 //! Prefetched lines: which lines the prefetchers of L1 and L2 request, and when.
 
 use super::Ooo;
+use super::stores::Absent;
 use crate::line::Kind;
 
 impl Ooo {
@@ -80,6 +81,7 @@ impl Ooo {
 
     /// A request of this kind, which has a fill buffer, waits for an outstanding line from now on.
     pub(super) fn join(&mut self, slot: usize, kind: Kind) {
+        self.absent = Absent::NONE;
         self.flights.join(slot, kind, self.clock);
     }
 
