@@ -59,26 +59,31 @@ impl Engine {
             if self.threads[t].ooo.is_some() {
                 self.run_work(t, 0, self.now);
             }
+            let thread = &mut self.threads[t];
+            if let Some(core) = &thread.ooo {
+                thread.progress.accesses = core.touched();
+            }
         }
     }
 
     /// Lets a core that was woken at `time` run up to `until`.
     #[inline(never)]
     fn run_work(&mut self, t: usize, time: Ps, until: Ps) {
-        let thread = &mut self.threads[t];
+        let mut thread = &mut self.threads[t];
         if thread.wakes <= time {
             thread.wakes = Ps::MAX;
         }
         let wake = loop {
-            let wake = advance(&mut self.threads[t], t, &mut self.uncore, until);
+            let wake = advance(thread, t, &mut self.uncore, until);
             if self.services.is_empty() {
                 break wake;
             }
-            if let Some(wake) = self.serve(t, time, until, wake) {
+            let served = self.serve(t, time, until, wake);
+            thread = &mut self.threads[t];
+            if let Some(wake) = served {
                 break wake;
             }
         };
-        let thread = &mut self.threads[t];
         if wake < thread.wakes {
             thread.wakes = wake;
             self.uncore.wake_at(t as u16, wake);
@@ -139,6 +144,9 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
     core.write_backs = thread.write_backs + core.throttle.write_backs();
     core.held_back = uncore.distressed();
     let wake = core.advance(until);
+    if core.is_silent() {
+        return wake;
+    }
     // There rarely is one, and a look whether there is costs less than to drain nothing.
     if !core.joined.is_empty() {
         for request in core.joined.drain(..) {
@@ -181,7 +189,6 @@ fn advance(thread: &mut Thread, t: usize, uncore: &mut Uncore, until: Ps) -> Ps 
             );
         }
     }
-    thread.progress.accesses = core.touched();
     wake.min(core.throttle.opens())
 }
 

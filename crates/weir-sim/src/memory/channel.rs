@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use super::bank::{Bank, BankTiming, RowState};
+use super::bank::{Bank, BankTiming};
 use super::calendar::Calendar;
+use super::rows::Rows;
 use crate::clock::Ps;
 use crate::divide::Divisor;
 
@@ -119,13 +120,10 @@ pub struct Channel {
     config: ChannelConfig,
     map: AddressMap,
     banks: Vec<Bank>,
-    /// Activations of each rank, at most one in a quarter of tFAW; empty if this limit is never longer than
-    /// the bus takes for a line.
-    activations: Vec<Calendar>,
+    rows: Rows,
     bus: Calendar,
     /// Start of the latest data, for controllers that keep the order of requests.
     last_data: Ps,
-    requests: u64,
     pending: Vec<PendingWrite>,
     /// When the entries of the writes that are booked are free again, in order.
     leaving: VecDeque<Ps>,
@@ -166,14 +164,12 @@ impl Channel {
         } else {
             0
         };
-        let activations = (0..paced).map(|_| Calendar::new(t.faw / 4)).collect();
         let drain_at = config.drain_at as usize;
         Self {
             banks,
-            activations,
+            rows: Rows::new(paced, &config.bank, config.window),
             bus: Calendar::new(config.read_slot),
             last_data: 0,
-            requests: 0,
             pending: Vec::with_capacity(drain_at),
             leaving: VecDeque::with_capacity(config.write_queue as usize),
             drain_at,
@@ -196,6 +192,7 @@ impl Channel {
         let mut counts = self.counts;
         // Sums may wrap; their difference is right as long as it fits.
         let time = self.data_times.wrapping_sub(self.ready_times);
+        counts.activations = self.rows.opened();
         counts.read_queue_time = time - counts.reads * self.config.bank.cl;
         counts
     }
@@ -268,30 +265,16 @@ impl Channel {
     /// Opens a row for a column access; returns when its data may start.
     #[inline(always)]
     fn open_row(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
-        self.requests += 1;
-        let t = &self.config.bank;
-        let b = &mut self.banks[bank as usize];
-        let column = match b.look(row, ready, self.requests, t) {
-            RowState::Open(at) => at,
-            RowState::Activate(from) => {
-                let activate = if self.activations.is_empty() {
-                    from
-                } else {
-                    self.activations[self.map.rank(bank)].book(from)
-                };
-                b.activate(row, activate, self.requests, self.config.window, t);
-                self.counts.activations += 1;
-                activate + t.rcd
-            }
-        };
-        column + t.cl
+        let (b, rank) = (&mut self.banks[bank as usize], self.map.rank(bank));
+        self.rows.open(b, rank, row, ready, &self.config.bank)
     }
 
     /// Books the column access of a read: the first data slot after its row is open.
     #[inline(always)]
     fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
-        let mut from = self.open_row(bank, row, ready);
-        let (turn, turned) = self.write_turns[self.map.rank(bank)];
+        let (b, rank) = (&mut self.banks[bank as usize], self.map.rank(bank));
+        let mut from = self.rows.open(b, rank, row, ready, &self.config.bank);
+        let (turn, turned) = self.write_turns[rank];
         if from >= turn {
             from = from.max(turned);
         }
@@ -301,41 +284,13 @@ impl Channel {
             from = from.max(self.last_data);
         }
         let t = &self.config.bank;
-        let b = &mut self.banks[bank as usize];
-        let mut data = self.bus.book(from);
-        if self.config.refresh_stops_rank {
-            let after = b.after_refresh(data, t);
-            if after > data {
-                data = Self::book_after_refresh(&mut self.bus, after, t);
-            }
-        }
+        let data = book_outside_refresh(&mut self.bus, b, &self.config, from);
         let recovered = data.saturating_sub(t.cl) + t.rtp;
         b.column(row, data, recovered, t);
         if in_order {
             self.last_data = self.last_data.max(data);
         }
         data
-    }
-
-    /// Books the first data slot from `from` on that no refresh of the bank covers.
-    #[inline(always)]
-    fn book_outside_refresh(&mut self, bank: u32, from: Ps) -> Ps {
-        let data = self.bus.book(from);
-        if self.config.refresh_stops_rank {
-            let t = &self.config.bank;
-            let after = self.banks[bank as usize].after_refresh(data, t);
-            if after > data {
-                return Self::book_after_refresh(&mut self.bus, after, t);
-            }
-        }
-        data
-    }
-
-    /// The same if the slot falls into a refresh that ends at `after`; that slot stays unused.
-    #[cold]
-    #[inline(never)]
-    fn book_after_refresh(bus: &mut Calendar, after: Ps, t: &BankTiming) -> Ps {
-        bus.book(after + t.rcd + t.cl)
     }
 
     /// Writes the older part of the queue in one turn of the bus. All writes of a turn are of one rank: the
@@ -402,8 +357,10 @@ impl Channel {
         let (read_slot, write_slot) = (self.config.read_slot, self.config.write_slot);
         for (ready, i) in turn.iter_mut() {
             let write = self.pending[*i];
-            *ready = self.open_row(write.bank, write.row, write.accepted.max(now));
-            self.close_row_after(write.bank, write.row, *ready);
+            let b = &mut self.banks[write.bank as usize];
+            let from = write.accepted.max(now);
+            *ready = (self.rows).open(b, rank, write.row, from, &self.config.bank);
+            close_row_after(b, &self.config, write.row, *ready);
         }
         turn.sort_unstable();
         let from_reads = self.counts.reads > self.reads_at_drain;
@@ -439,27 +396,51 @@ impl Channel {
     /// Writes the line at this position of the queue, from `ready` on; returns when its data starts.
     fn write_at(&mut self, place: usize, ready: Ps) -> Ps {
         let write = self.pending[place];
-        let data = self.book_outside_refresh(write.bank, ready);
-        self.close_row_after(write.bank, write.row, data);
+        let b = &mut self.banks[write.bank as usize];
+        let data = book_outside_refresh(&mut self.bus, b, &self.config, ready);
+        close_row_after(b, &self.config, write.row, data);
         let done = data + self.config.write_slot;
         // The entry is free when the column is written to.
         let left = data.saturating_sub(self.config.bank.cl).max(write.accepted);
         let after = (self.leaving.iter().rev())
             .take_while(|&&l| l > left)
             .count();
-        self.leaving.insert(self.leaving.len() - after, left);
+        match after {
+            0 => self.leaving.push_back(left),
+            _ => self.leaving.insert(self.leaving.len() - after, left),
+        }
         self.counts.write_queue_time += done - write.accepted;
         // It is removed from the queue at the end of the turn.
         self.pending[place].accepted = Ps::MAX;
         data
     }
+}
 
-    /// A bank that was written may be closed when the row has recovered from the write.
-    fn close_row_after(&mut self, bank: u32, row: u32, data: Ps) {
-        let t = &self.config.bank;
-        let recovered = data + self.config.write_slot + t.wr;
-        self.banks[bank as usize].column(row, data, recovered, t);
+/// Books the first data slot from `from` on that no refresh of the bank covers.
+#[inline(always)]
+fn book_outside_refresh(bus: &mut Calendar, b: &mut Bank, c: &ChannelConfig, from: Ps) -> Ps {
+    let data = bus.book(from);
+    if c.refresh_stops_rank {
+        let after = b.after_refresh(data, &c.bank);
+        if after > data {
+            return book_after_refresh(bus, after, &c.bank);
+        }
     }
+    data
+}
+
+/// The same if the slot falls into a refresh that ends at `after`; that slot stays unused.
+#[cold]
+#[inline(never)]
+fn book_after_refresh(bus: &mut Calendar, after: Ps, t: &BankTiming) -> Ps {
+    bus.book(after + t.rcd + t.cl)
+}
+
+/// A bank that was written may be closed when the row has recovered from the write.
+fn close_row_after(b: &mut Bank, c: &ChannelConfig, row: u32, data: Ps) {
+    let t = &c.bank;
+    let recovered = data + c.write_slot + t.wr;
+    b.column(row, data, recovered, t);
 }
 
 /// How the lines of a tier are spread over its channels.

@@ -7,6 +7,7 @@ mod channel;
 mod credits;
 mod far;
 mod link;
+mod rows;
 mod stripes;
 mod tier;
 

@@ -191,7 +191,7 @@ impl Ooo {
     /// The position of the next mispredicted branch, if it is before the next visit; or of the end of a request.
     #[inline(always)]
     fn next_mispredict(&mut self, gap: f64) -> f64 {
-        if self.mispredicts == 0.0 {
+        if self.mispredicts <= 0.0 {
             return self.halt.end;
         }
         let distance = -(1.0 - self.script.draw()).ln() / self.mispredicts;
@@ -261,10 +261,12 @@ impl Ooo {
     fn retire(&mut self) {
         loop {
             self.load_entries -= self.loads.pop().accesses;
-            let next = self.loads.front();
-            (self.back, self.oldest_load) =
-                next.map_or((Ps::MAX, f64::INFINITY), |load| (load.done, load.at));
-            if self.back > self.clock {
+            let Some(next) = self.loads.front() else {
+                (self.back, self.oldest_load) = (Ps::MAX, f64::INFINITY);
+                break;
+            };
+            if next.done > self.clock {
+                (self.back, self.oldest_load) = (next.done, next.at);
                 break;
             }
         }

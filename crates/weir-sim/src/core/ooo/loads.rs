@@ -30,11 +30,9 @@ pub struct Load {
     pub from_memory: bool,
     /// When it was sent.
     issued: Ps,
-    /// The next load in the list of loads that wait for the same line.
-    next_for_line: u32,
     /// The last load that waits for its value.
     waiter: u32,
-    /// The next load that waits for the same value.
+    /// The next load that waits for the same value, or later for the same line.
     before: u32,
 }
 
@@ -69,7 +67,6 @@ impl Ooo {
             host_cached: visit.host_cached,
             from_memory: false,
             issued: 0,
-            next_for_line: NONE,
             waiter: NONE,
             before: NONE,
         });
@@ -97,7 +94,6 @@ impl Ooo {
             table: self.script.table(visit.line),
             table_cached: visit.table_cached,
             host_cached: visit.host_cached,
-            next_for_line: NONE,
             waiter: NONE,
             before: NONE,
             ..Load::default()
@@ -142,7 +138,7 @@ impl Ooo {
             self.wait_for(number, slot, 2);
             return;
         } else if self.caches.find_l2(table) {
-            self.fill_l1(table, false);
+            self.fill_l1::<false>(table);
             self.params.l2_hit
         } else if self.has_fill_buffer() && self.has_super_queue() {
             if let Some(slot) = self.send(table, Kind::Drd, cached, true) {
@@ -187,7 +183,7 @@ impl Ooo {
                 return;
             }
         } else if self.caches.find_l2(line) {
-            self.fill_l1(line, false);
+            self.fill_l1::<false>(line);
             self.tally.l1_misses += 1;
             self.tally.l2_hits += 1;
             self.tally.l1_hits += u64::from(load.accesses - 1);
@@ -259,7 +255,7 @@ impl Ooo {
         let from_memory = !flight.cached;
         let now = self.clock;
         let load = self.load_mut(number);
-        load.next_for_line = before;
+        load.before = before;
         load.issued = now;
         load.from_memory = from_memory;
     }
@@ -269,7 +265,7 @@ impl Ooo {
         while last != NONE {
             let number = self.whole(last);
             let load = *self.load_mut(number);
-            last = load.next_for_line;
+            last = load.before;
             if load.table != 0 {
                 self.translate(number, 0);
                 continue;

@@ -62,7 +62,7 @@ use self::in_order::InOrder;
 use self::loads::Load;
 use self::misses::Misses;
 use self::skip::Kept;
-use self::stores::Store;
+use self::stores::{Absent, Store};
 use self::streamer::Streamer;
 use self::super_queue::{SuperQueue, SuperQueueEntry};
 use self::throttle::Throttle;
@@ -194,10 +194,11 @@ pub struct Ooo {
     asked: usize,
     /// The instruction of the oldest of them; infinite if there is none.
     oldest_store: f64,
-    /// The line that the oldest of them waits for, if it is outstanding.
-    awaited: Option<u64>,
-    /// A line that a store needs and that is neither in a cache nor outstanding.
-    absent: Option<u64>,
+    /// The line that the oldest of them waits for, if it is outstanding; else [`stores::NO_LINE`].
+    awaited: u64,
+    /// The line of the next store to request one, while no buffer is free for it: in no cache, and outstanding for L2
+    /// alone or not at all.
+    absent: Absent,
     /// The number of the instruction that is the next mispredicted branch in a load's slice.
     branch_at: f64,
     /// The load for which a mispredicted branch waits, and the extra time after it.
@@ -266,8 +267,8 @@ impl Ooo {
             store_entries: 0,
             asked: 0,
             oldest_store: f64::INFINITY,
-            awaited: None,
-            absent: None,
+            awaited: stores::NO_LINE,
+            absent: Absent::NONE,
             branch_at: f64::INFINITY,
             branch: None,
             known: 0,
@@ -381,6 +382,12 @@ impl Ooo {
         self.tally.touched
     }
 
+    /// Whether it has nothing for the uncore: neither requests, now or later, nor what it counts.
+    #[inline(always)]
+    pub fn is_silent(&self) -> bool {
+        self.asks.len() + self.joined.len() + self.throttle.len() == 0
+    }
+
     /// The counts so far.
     pub fn tally(&self) -> Tally {
         let mut tally = Tally {
@@ -426,8 +433,8 @@ impl Ooo {
             after_llc: 0,
         };
         let slot = self.flights.insert(line, flight)?;
-        if self.absent == Some(line) {
-            self.absent = None;
+        if self.absent.line == line {
+            self.absent = Absent::NONE;
         }
         let (region, place) = self.script.locate(line & !stores::PAST_CACHES);
         if !cached {
@@ -446,8 +453,11 @@ impl Ooo {
     /// A line has arrived.
     fn arrive(&mut self, slot: usize) {
         let (line, flight) = self.flights.remove(slot);
-        if self.awaited == Some(line) {
-            self.awaited = None;
+        if self.awaited == line {
+            self.awaited = stores::NO_LINE;
+        }
+        if self.absent.line == line {
+            self.absent = Absent::NONE;
         }
         match flight.kind {
             Kind::Wcilf => return self.after_free(),
@@ -469,7 +479,7 @@ impl Ooo {
         if flight.fill_buffer {
             match self.exchanged {
                 true => self.refill_l1(line, false, false),
-                false => self.fill_l1(line, false),
+                false => self.fill_l1::<false>(line),
             }
         }
         self.answer_loads(flight.loads);
@@ -478,9 +488,9 @@ impl Ooo {
 
     /// A line enters L1, which does not have it: while a line is outstanding for L1, it does not come from L2.
     #[inline(never)]
-    fn fill_l1(&mut self, line: u64, write: bool) {
-        if !self.caches.fill_clean_l1(line, write) {
-            self.refill_l1(line, write, true);
+    fn fill_l1<const WRITE: bool>(&mut self, line: u64) {
+        if !self.caches.fill_clean_l1(line, WRITE) {
+            self.refill_l1(line, WRITE, true);
         }
     }
 

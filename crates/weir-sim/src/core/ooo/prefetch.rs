@@ -1,6 +1,7 @@
 //! Prefetched lines: which lines the prefetchers of L1 and L2 request, and when.
 
 use super::Ooo;
+use super::stores::Absent;
 use crate::line::Kind;
 
 impl Ooo {
@@ -26,7 +27,7 @@ impl Ooo {
                 }
                 self.join(slot, Kind::DrdL1Pref);
             } else if self.caches.find_l2(wanted) {
-                self.fill_l1(wanted, false);
+                self.fill_l1::<false>(wanted);
             } else {
                 if !self.spares_fill_buffer() || !self.has_super_queue() || self.is_held(wanted) {
                     return;
@@ -80,6 +81,7 @@ impl Ooo {
 
     /// A request of this kind, which has a fill buffer, waits for an outstanding line from now on.
     pub(super) fn join(&mut self, slot: usize, kind: Kind) {
+        self.absent = Absent::NONE;
         self.flights.join(slot, kind, self.clock);
     }
 

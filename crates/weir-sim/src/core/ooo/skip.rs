@@ -6,6 +6,7 @@
 
 use super::Ooo;
 use super::caches::Caches;
+use super::stores::{Absent, NO_LINE};
 use crate::clock::Ps;
 
 /// What of a program is kept over the time that is skipped.
@@ -61,7 +62,7 @@ impl Ooo {
         }
         let after = self.script.phase();
         // The other caches may have these lines.
-        (self.awaited, self.absent) = (None, None);
+        (self.awaited, self.absent) = (NO_LINE, Absent::NONE);
         self.exchanged = true;
         self.kept.caches.resize_with(rates.len(), || None);
         match self.kept.caches[after].take() {

@@ -10,6 +10,9 @@ use crate::line::Kind;
 /// Marks the number of a line that bypasses the caches, so that no look-up finds it.
 pub const PAST_CACHES: u64 = 1 << 62;
 
+/// The number of no line.
+pub const NO_LINE: u64 = u64::MAX;
+
 /// A store in the store buffer.
 #[derive(Debug, Clone, Copy)]
 pub struct Store {
@@ -19,6 +22,22 @@ pub struct Store {
     accesses: u32,
     cached: u32,
     pub non_temporal: bool,
+}
+
+/// A line that waits for a buffer before a store requests it.
+#[derive(Debug, Clone, Copy)]
+pub struct Absent {
+    pub line: u64,
+    /// Whether it is outstanding for L2 alone.
+    is_under_way: bool,
+}
+
+impl Absent {
+    /// No such line.
+    pub const NONE: Self = Self {
+        line: NO_LINE,
+        is_under_way: false,
+    };
 }
 
 impl Ooo {
@@ -48,15 +67,22 @@ impl Ooo {
     /// otherwise, none is.
     #[inline(always)]
     pub(super) fn drain_stores(&mut self) {
-        if self.oldest_load > self.oldest_store {
+        if self.oldest_load > self.oldest_store && !(self.awaited != NO_LINE && self.is_blocked()) {
             self.drain_senior();
         }
+    }
+
+    /// Whether the next store to request its line cannot, since no buffer is free.
+    #[inline(always)]
+    fn is_blocked(&self) -> bool {
+        let Absent { line, is_under_way } = self.absent;
+        line != NO_LINE && (!self.has_fill_buffer() || !is_under_way && !self.has_super_queue())
     }
 
     #[inline(never)]
     fn drain_senior(&mut self) {
         // An outstanding line enters no cache before it arrives, so the oldest store still waits.
-        if self.awaited.is_none() {
+        if self.awaited == NO_LINE {
             self.let_leave();
         }
         self.ask_ahead();
@@ -86,9 +112,9 @@ impl Ooo {
             self.asked = self.asked.saturating_sub(1);
         }
         self.oldest_store = (self.stores.front()).map_or(f64::INFINITY, |store| store.at);
-        if lost {
+        if lost && self.asked > 0 {
             // Its line came and was evicted again: it is requested once more.
-            self.asked = 0;
+            (self.asked, self.absent) = (0, Absent::NONE);
         }
     }
 
@@ -98,27 +124,27 @@ impl Ooo {
             return true;
         }
         if self.flights.find(line).is_some() {
-            self.awaited = Some(line);
+            self.awaited = line;
             return false;
         }
         if !self.caches.find_l2(line) {
             *lost = true;
             return false;
         }
-        self.fill_l1(line, true);
+        self.fill_l1::<true>(line);
         true
     }
 
     /// Requests the lines of stores that may leave next.
     #[inline(always)]
     fn ask_ahead(&mut self) {
+        if self.is_blocked() {
+            return;
+        }
         while let Some(&store) = self.stores.get(self.asked)
             && self.is_senior(&store)
         {
             let is_free = self.has_fill_buffer() && self.has_super_queue();
-            if self.absent == Some(store.line) && !is_free && !store.non_temporal {
-                return;
-            }
             let there = store.non_temporal || self.caches.has(store.line);
             if !there {
                 match self.flights.find(store.line) {
@@ -130,11 +156,11 @@ impl Ooo {
                         self.send(store.line, Kind::Rfo, store.cached, true);
                         self.stream(store.line, store.end, store.cached, Kind::RfoPref);
                     }
-                    None => {
-                        self.absent = Some(store.line);
+                    slot => {
+                        let (line, is_under_way) = (store.line, slot.is_some());
+                        self.absent = Absent { line, is_under_way };
                         return;
                     }
-                    Some(_) => return,
                 }
             }
             self.asked += 1;

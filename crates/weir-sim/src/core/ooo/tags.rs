@@ -7,9 +7,10 @@
 use super::super::private;
 use super::alike::{alike, first};
 
-/// The most ways, and the bits of a tag. A tag is never zero.
+/// The most ways, the bits of a tag, and the tag of no line.
 const WAYS: usize = 16;
 const TAG_BITS: u32 = 24;
+const NO_TAG: u32 = (1 << TAG_BITS) - 1;
 
 /// One level.
 #[derive(Clone)]
@@ -27,7 +28,7 @@ impl Tags {
     /// Empty tags for lines below `end`.
     pub fn new((lines, ways): (u64, u32), end: u64) -> Self {
         let sets = (lines / u64::from(ways.max(1))).max(1);
-        let fits = ways as usize <= WAYS && end / sets + 1 < 1 << TAG_BITS;
+        let fits = ways as usize <= WAYS && end / sets < u64::from(NO_TAG);
         let packs = fits && sets.is_power_of_two();
         Self {
             set_bits: sets.ilog2(),
@@ -43,10 +44,10 @@ impl Tags {
     fn place(&self, line: u64) -> (usize, u32) {
         let (above, set) = (line >> self.set_bits, line & self.set_mask);
         debug_assert!(
-            self.sets.is_empty() || above + 1 < 1 << TAG_BITS,
+            self.sets.is_empty() || above < u64::from(NO_TAG),
             "line {line} has no tag"
         );
-        (set as usize, (above as u32).wrapping_add(1))
+        (set as usize, above as u32)
     }
 
     /// Looks up a line and makes it most recent. A write marks it modified.
@@ -95,7 +96,7 @@ impl Tags {
             return None;
         }
         let old = set.replace(tag, write, self.last)?;
-        Some(u64::from(old - 1) << self.set_bits | at as u64)
+        Some(u64::from(old) << self.set_bits | at as u64)
     }
 
     #[cold]
@@ -106,7 +107,7 @@ impl Tags {
     }
 }
 
-/// The tags of a set; a way that has none has zero.
+/// The tags of a set; a way that has no line has [`NO_TAG`].
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Set {
@@ -122,8 +123,8 @@ struct Set {
 
 impl Set {
     const EMPTY: Self = Self {
-        low: [0; WAYS],
-        high: [0; WAYS],
+        low: [NO_TAG as u8; WAYS],
+        high: [(NO_TAG >> 8) as u16; WAYS],
         order: 0xfedc_ba98_7654_3210,
         dirty: 0,
     };

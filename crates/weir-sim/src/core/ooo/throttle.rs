@@ -25,7 +25,13 @@ impl Throttle {
         self.waiting.push_back(ask);
     }
 
-    /// Whether no request waits.
+    /// How many requests wait.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Whether none does.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
