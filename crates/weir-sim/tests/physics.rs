@@ -61,7 +61,7 @@ fn figures() -> u64 {
 
 #[test]
 fn figures_change_only_with_the_version_of_the_physics() {
-    let known = [(11, 15_507_506_102_764_990_038_u64)];
+    let known = [(12, 15_507_506_102_764_990_038_u64)];
     let expected = known
         .iter()
         .find(|(version, _)| *version == PHYSICS)

@@ -128,7 +128,7 @@ fn storage(platform: &Platform) -> Capability {
 
 /// The version of what the simulator computes. Stored answers of another version are not reused; a test says when it
 /// must be raised.
-pub const PHYSICS: u32 = 11;
+pub const PHYSICS: u32 = 12;
 
 impl Testbed for SimTestbed {
     fn open(&self, seed: u64) -> Result<Box<dyn Machine>, MachineError> {
