@@ -20,15 +20,57 @@ pub struct Progress {
     /// Accesses that completed.
     pub accesses: u64,
     /// Latencies since they were last taken, for a pattern that times its accesses.
-    pub latency: Option<Box<LatencyHistogram>>,
+    pub latency: Option<Box<Latencies>>,
 }
 
 impl Progress {
     /// Records the latency of a timed access.
     pub fn record(&mut self, latency: Ps) {
-        if let Some(histogram) = &mut self.latency {
-            histogram.record(nanos(latency));
+        if let Some(latencies) = &mut self.latency {
+            latencies.record(latency);
         }
+    }
+}
+
+/// Latencies of a thread. They are kept one by one up to some number, since a histogram has tens of thousands of counts,
+/// which are all looked at when it is added to that of the tenant.
+#[derive(Debug, Clone, Default)]
+pub struct Latencies {
+    recent: Vec<Ps>,
+    /// Those before.
+    older: Option<LatencyHistogram>,
+}
+
+impl Latencies {
+    /// The most that are kept one by one.
+    const MOST: usize = 4096;
+
+    fn record(&mut self, latency: Ps) {
+        if self.recent.len() == Self::MOST {
+            let mut older = self.older.take().unwrap_or_default();
+            self.put_recent(&mut older);
+            self.older = Some(older);
+        }
+        self.recent.push(latency);
+    }
+
+    /// Adds all of them to others, and forgets them.
+    pub fn put_into(&mut self, all: &mut LatencyHistogram) {
+        if let Some(older) = self.older.take() {
+            all.merge(&older);
+        }
+        self.put_recent(all);
+    }
+
+    fn put_recent(&mut self, all: &mut LatencyHistogram) {
+        for latency in self.recent.drain(..) {
+            all.record(nanos(latency));
+        }
+    }
+
+    /// Forgets all of them.
+    pub fn clear(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -289,5 +331,30 @@ impl Thread {
         let reach = self.reach() + self.limits.l1_ahead;
         let training = self.limits.training;
         self.walk.foresees(self.window.next(), reach, training)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latencies_that_are_kept_for_a_while_are_those_of_a_histogram() {
+        let mut latencies = Latencies::default();
+        for number in [1, Latencies::MOST, Latencies::MOST + 1, 10_000] {
+            let (mut all, mut expected) = (LatencyHistogram::new(), LatencyHistogram::new());
+            for n in 0..number as Ps {
+                latencies.record(70_000 + n * n);
+                expected.record(nanos(70_000 + n * n));
+            }
+            latencies.put_into(&mut all);
+            assert_eq!(all.buckets(), expected.buckets());
+            assert_eq!(all.summary(), expected.summary());
+        }
+        latencies.record(1);
+        latencies.clear();
+        let mut none = LatencyHistogram::new();
+        latencies.put_into(&mut none);
+        assert!(none.is_empty());
     }
 }

@@ -227,11 +227,7 @@ impl Run {
             let tenant = &mut tenants[thread.tenant as usize];
             tenant.accesses += thread.progress.accesses;
             if let Some(latency) = &mut thread.progress.latency {
-                tenant
-                    .latency
-                    .get_or_insert_with(LatencyHistogram::new)
-                    .merge(latency);
-                latency.clear();
+                latency.put_into(tenant.latency.get_or_insert_with(LatencyHistogram::new));
             }
         }
         let pairs = of_tenants.iter().zip(&self.of_tenants);
