@@ -12,7 +12,7 @@ import shlex
 import sys
 import threading
 import warnings
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from . import _errors, _runs, _weir
 from ._progress import Progress
@@ -20,9 +20,20 @@ from ._progress import Progress
 _log = logging.getLogger("weir")
 # The request to stop is one for the process.
 _turn = threading.Lock()
+# A verb ran in the process of which this one is a copy, and none that it had taken is given back.
+_is_cut = False
 # Of shells, and what the package decides itself.
 _LEFT_OUT = {"man", "completions"}
 _NO_OPTION = {"format"}
+
+
+def _after_fork() -> None:
+    global _turn, _is_cut
+    _is_cut = _is_cut or _turn.locked()
+    _turn = threading.Lock()
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 def python_name(name: str) -> str:
@@ -69,9 +80,10 @@ def describe(command: Dict[str, Any]) -> str:
     """The help of a command, with the names of keywords."""
     lines = [command["about"], ""]
     for argument in arguments(command):
-        default = f" [default: {' '.join(argument['default'])}]" if argument["default"] and not argument["flag"] else ""
+        default = f" [default: {(argument['delimiter'] or ' ').join(argument['default'])}]" if argument["default"] and not argument["flag"] else ""
         choices = f" [one of: {', '.join(argument['choices'])}]" if argument["choices"] and not argument["flag"] else ""
-        lines.append(f"{argument_name(argument)}: {' '.join(argument['help'].split())}{default}{choices}")
+        value = f" ({argument['value']})" if argument["value"] and not argument["flag"] else ""
+        lines.append(f"{argument_name(argument)}{value}: {' '.join(argument['help'].split())}{default}{choices}")
     if command["after"]:
         lines += ["", "Of the command line:", "", command["after"]]
     return "\n".join(line.rstrip() for line in "\n".join(lines).splitlines()).strip()
@@ -86,11 +98,12 @@ def words(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], k
         if value is None:
             continue
         if at < len(ordered) and not ordered[at]["many"]:
-            placed[argument_name(ordered[at])] = _values(value)
+            name = argument_name(ordered[at])
+            placed[name] = _values(name, value)
         else:
             # One too many is the command's to refuse.
             name = argument_name(ordered[-1]) if ordered else ""
-            placed.setdefault(name, []).extend(_values(value))
+            placed.setdefault(name, []).extend(_values(name, value))
     options: List[str] = []
     last: List[str] = []
     for name, value in keywords.items():
@@ -99,15 +112,15 @@ def words(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], k
             # The command says what it has instead.
             long = "--" + name.rstrip("_").replace("_", "-")
             without = value is None or isinstance(value, bool)
-            options += [long] if without else [f"{long}={','.join(_values(value))}"]
+            options += [long] if without else [f"{long}={','.join(_values(name, value))}"]
         elif value is None or value is False and (argument["flag"] or argument["optional_value"]):
             continue
         elif argument["last"]:
-            last = ["--", *_values(value)]
+            last = ["--", *_values(name, value)]
         elif argument["positional"]:
             if argument_name(argument) in placed:
                 raise TypeError(f"{name} is given twice: by its place and by its name")
-            placed[argument_name(argument)] = _values(value)
+            placed[argument_name(argument)] = _values(name, value)
         else:
             options += _option(argument, value)
     # The groups stand before their subcommand.
@@ -124,7 +137,7 @@ def _option(argument: Dict[str, Any], value: Any) -> List[str]:
         return [name] if value else []
     if value is True and argument["optional_value"]:
         return [name]
-    values = _values(value)
+    values = _values(argument_name(argument), value)
     if argument["delimiter"]:
         return [f"{name}={argument['delimiter'].join(values)}"]
     if argument["together"] and len(values) > 1:
@@ -132,20 +145,30 @@ def _option(argument: Dict[str, Any], value: Any) -> List[str]:
     return [f"{name}={one}" for one in values]
 
 
-def _values(value: Any) -> List[str]:
-    """One value or several as words."""
+def _values(option: str, value: Any) -> List[str]:
+    """One value or several as words. None at all would be as if the option were left out, which asks for everything."""
+    found = list(_words(option, value))
+    if not found:
+        raise ValueError(f"{option} is an empty list; give it a value, or leave it out")
+    return found
+
+
+def _words(option: str, value: Any) -> Iterator[str]:
     if isinstance(value, bool):
-        return ["true" if value else "false"]
-    if isinstance(value, (str, bytes, os.PathLike)):
-        return [os.fsdecode(value)]
-    if isinstance(value, _runs.Run):
-        return [str(value.id)]
-    if isinstance(value, (Mapping, _runs.Document)):
-        what = "dictionary" if isinstance(value, Mapping) else "document; write its .json into a file"
-        raise TypeError(f"an option takes a value or a list of values, and no {what}: {value!r}")
-    if isinstance(value, Iterable):
-        return [word for one in value for word in _values(one)]
-    return [_runs.word(value)]
+        yield "true" if value else "false"
+    elif isinstance(value, (str, bytes, os.PathLike)):
+        yield os.fsdecode(value)
+    elif isinstance(value, _runs.Run):
+        yield str(value.id)
+    elif value is None or isinstance(value, (Mapping, _runs.Document, bytearray)):
+        what = "dictionary" if isinstance(value, Mapping) else type(value).__name__
+        what = "document; write its .json into a file" if isinstance(value, _runs.Document) else what
+        raise TypeError(f"{option} takes a value or a list of values, and no {what}: {value!r}")
+    elif isinstance(value, Iterable):
+        for one in value:
+            yield from _words(option, one)
+    else:
+        yield _runs.word(value)
 
 
 def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], keywords: Dict[str, Any]) -> Any:
@@ -156,6 +179,8 @@ def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], ke
         # What workers run, with the Python that runs Ray.
         os.environ.setdefault("WEIR_WORKER", shlex.join([sys.executable, "-m", "weir"]))
         os.environ.setdefault("WEIR_PYTHON", sys.executable)
+    if _is_cut:
+        raise _errors.of(1, "this process was forked while a verb ran; begin a new one, such as by multiprocessing's `spawn`")
     typed = words(path, command, args, keywords)
     progress = Progress(bool(keywords.get("quiet")))
 
@@ -166,12 +191,13 @@ def call(path: Tuple[str, ...], command: Dict[str, Any], args: Iterable[Any], ke
         else:
             _log.info("%s", line)
 
+    failed = True
     try:
         with _turn:
             ran = _weir.run(typed, said, progress.reached)
+        failed = bool(ran.code) or ran.interrupt is not None
     finally:
-        progress.end()
-    failed = ran.code or ran.interrupt is not None
+        progress.end(whole=not failed)
     result: Any = _runs.runs_of(ran)
     if not failed:
         return result
@@ -209,16 +235,15 @@ class Group:
                 name = python_name(below["name"])
                 setattr(self, name, made((*path, below["name"]), below))
                 self._names.append(name)
-        own = callable_of(command)
-        self._call: Optional[Callable[..., Any]] = None
-        if own is not None:
-            self._call = function(path if own is command else (*path, own["name"]), own)
-            self.__signature__ = signature(own)
+        self._own = callable_of(command)
+        if self._own is not None:
+            self.__signature__ = signature(self._own)
+        self._own_path = path if self._own is command else (*path, "list")
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
-        if self._call is None:
+        if self._own is None:
             raise TypeError(f"{'.'.join(('weir', *self._path))} is a group; call one of {', '.join(self._names)}")
-        return self._call(*args, **keywords)
+        return call(self._own_path, self._own, args, keywords)
 
     def __dir__(self) -> List[str]:
         return [*self._names, "__call__", "__doc__"]

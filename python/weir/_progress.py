@@ -23,8 +23,11 @@ class Progress:
         self._bar.total = of
         self._bar.update(done - self._bar.n)
 
-    def end(self) -> None:
+    def end(self, whole: bool = True) -> None:
+        """The last steps end with the verb, and some are not needed: a bar that is not full looks like a failure."""
         if self._bar is not None:
+            if whole:
+                self._bar.update(self._bar.total - self._bar.n)
             self._bar.close()
             self._bar = None
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import numbers
 import os
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Union
 
@@ -12,8 +14,19 @@ Name = Union[str, int]
 
 
 def word(value: Any) -> str:
-    """A value as a word; a column of a frame with missing values has whole numbers as 4.0."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+    """A value as a word; a column of a frame with missing values has whole numbers as 4.0, of NumPy's types too."""
+    fraction = isinstance(value, numbers.Real) and not isinstance(value, numbers.Rational)
+    return str(int(value)) if fraction and math.isfinite(value) and value == int(value) else str(value)
+
+
+def _file(path: Any) -> Optional[str]:
+    """The file of a store, wherever the process goes; None is the user's."""
+    if path is None:
+        return None
+    text = os.fsdecode(path)
+    if not text:
+        raise _errors.of(2, "an empty text names no store")
+    return os.path.abspath(text)
 
 
 class Column(NamedTuple):
@@ -78,6 +91,10 @@ class Document:
         self._parsed: Any = None
         self._tables: Optional[List[Table]] = None
 
+    def __getstate__(self) -> Dict[str, Any]:
+        # What was read is read again.
+        return {**vars(self), "_tables": None, "_opened": None}
+
     @property
     def json(self) -> str:
         """The document as text."""
@@ -133,7 +150,7 @@ class Run(Document):
     def __init__(self, name: Name, store: Any = None, text: str = "") -> None:
         super().__init__(text)
         self._named = word(name)
-        self._store = None if store is None else os.fspath(store)
+        self._store = _file(store)
         self._opened: Any = None
 
     @property
@@ -204,7 +221,7 @@ class Store:
     """The file of runs: the user's, or that of a path."""
 
     def __init__(self, path: Any = None) -> None:
-        self.path: Optional[str] = None if path is None else os.fspath(path)
+        self.path: Optional[str] = _file(path)
 
     def __fspath__(self) -> str:
         if self.path is None:
@@ -236,6 +253,8 @@ class Store:
 
 
 def _opened(name: str, store: Optional[str]) -> Any:
+    if store is None and os.environ.get("WEIR_STORE") == "":
+        raise _errors.of(2, "the variable WEIR_STORE is empty; unset it, or name a file in it")
     return _calling(lambda: _weir.open(name, store or os.environ.get("WEIR_STORE")))
 
 

@@ -66,3 +66,24 @@ def test_progress_is_drawn_by_tqdm_and_needs_none(monkeypatch, capfd):
     monkeypatch.setitem(sys.modules, "tqdm.auto", None)
     weir.bench.loaded(**CURVE, seed=4)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_bar_is_full_when_its_verb_has_done_all(monkeypatch):
+    from tqdm.auto import tqdm
+
+    made = []
+
+    class Bar(tqdm):
+        def __init__(self, **options):
+            super().__init__(**options)
+            made.append(self)
+
+    monkeypatch.setattr(weir._progress, "_tqdm", lambda: Bar)
+    progress = weir._progress.Progress(False)
+    # The last step ends with its part, which has no report of its own.
+    progress.reached("one", 1, 3)
+    progress.reached("two", 2, 3)
+    progress.end()
+    progress.reached("three", 2, 3)
+    progress.end(whole=False)
+    assert [bar.n for bar in made] == [3, 3, 2]

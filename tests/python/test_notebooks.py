@@ -19,6 +19,9 @@ def test_a_notebook_runs(path, tmp_path):
     nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": tmp_path}}).execute()
     shown = [output["data"] for cell in cells for output in cell.outputs if "data" in output]
     assert any("<svg" in data.get("text/html", "") for data in shown)
+    # What they show is an answer.
+    text = "\n".join(data.get("text/plain", "") for data in shown)
+    assert "nothing is settled" not in text and "uncertain" not in text, text
 
 
 def test_there_are_notebooks():

@@ -3,9 +3,13 @@
 import inspect
 import json
 import logging
+import os
+import pickle
 import subprocess
 import sys
+from fractions import Fraction
 
+import numpy
 import pytest
 import weir
 from conftest import CURVE, MODEL, WORDS
@@ -128,7 +132,10 @@ def test_every_verb_has_a_function_with_its_help():
     assert signature.parameters["tier"].default is None and signature.parameters["quick"].default is False
     assert "on" in signature.parameters and "format" not in signature.parameters
     assert inspect.signature(weir.reproduce).parameters["papers"].kind is inspect.Parameter.VAR_POSITIONAL
-    assert "tier: Tiers" in weir.bench.loaded.__doc__
+    # Units are in the names of values, and a default is said once.
+    assert "tier (TIER): Tiers" in weir.bench.loaded.__doc__ and "pause (TIME): Pauses" in weir.bench.loaded.__doc__
+    assert "[default: 0]" not in weir.bench.loaded.__doc__
+    assert "[default: 8,16,32,64]" in weir.plan.pool.__doc__
     with pytest.raises(TypeError, match="weir.tier is a group; call one of simulate, "):
         weir.tier()
 
@@ -157,6 +164,15 @@ def test_words_are_those_that_a_shell_would_give():
     with pytest.raises(TypeError, match="workload is given twice"):
         of("explain")("chase", workload="stream")
     assert loaded(threads=range(1, 3)) == ["bench", "loaded", "--threads=1,2"]
+    assert loaded(threads=numpy.array([1, 2], dtype="float32")) == ["bench", "loaded", "--threads=1,2"]
+    assert loaded(threads=[numpy.float16(0.5), Fraction(1, 2)]) == ["bench", "loaded", "--threads=0.5,1/2"]
+    # An empty list of rows is not all rows, and of machines not this one.
+    for asked in [lambda: of("reproduce")("a", only=[]), lambda: loaded(on=()), lambda: of("reproduce")([])]:
+        with pytest.raises(ValueError, match="(only|on|papers) is an empty list; give it a value, or leave it out"):
+            asked()
+    for value in [bytearray(b"2"), [None]]:
+        with pytest.raises(TypeError, match="threads takes a value or a list of values, and no (bytearray|NoneType)"):
+            loaded(threads=value)
     assert of("reproduce")("a", ["b", "c"], only=["x", "y"]) == ["reproduce", "a", "b", "c", "--only=x", "--only=y"]
     assert of("counters", "record")(command=["ls", "-l"])[-3:] == ["--", "ls", "-l"]
 
@@ -171,6 +187,82 @@ def test_a_verb_in_a_thread_waits_for_its_turn():
     for thread in threads:
         thread.join()
     assert sorted(found) == [1, 2]
+
+
+# A verb of some seconds in a thread, a copy of the process meanwhile, and what a verb says there.
+FORKED = """
+import os, signal, threading, time, weir
+verb = threading.Thread(target=lambda: weir.plan.pool(days=75, clusters=50, quiet=True), daemon=True)
+verb.start()
+while not weir._commands._turn.locked():
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    signal.alarm(20)
+    try:
+        weir.platforms()
+    except weir.Error as error:
+        os.write(1, str(error).encode())
+    os._exit(0)
+os.waitpid(child, 0)
+os._exit(0)
+"""
+
+
+def test_a_copy_of_a_process_in_which_a_verb_runs_says_so():
+    forked = subprocess.run([sys.executable, "-c", FORKED], capture_output=True, text=True)
+    assert forked.stdout.startswith("this process was forked while a verb ran"), forked.stderr
+
+
+def test_a_copy_of_a_process_in_which_no_verb_runs_has_verbs():
+    weir.platforms()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if weir.platforms()["platforms"] else 1)
+    assert os.waitpid(child, 0)[1] == 0
+
+
+def test_no_verb_takes_the_place_of_python(tmp_path):
+    pool, code = tmp_path / "pool", "import sys, weir\nweir.pool.create(sys.argv[1], size='256MiB', slice='128MiB')\n" \
+        "try:\n    weir.pool.start(sys.argv[1], vm='a.qmp', memory='256MiB', untouched='50%', program=['true'])\n" \
+        "except weir.Usage as error:\n    print(error)"
+    ran = subprocess.run([sys.executable, "-c", code, str(pool)], capture_output=True, text=True)
+    assert "start guests from a shell, by `weir pool start`" in ran.stdout, ran.stderr
+
+
+def test_a_warning_is_of_the_line_that_called(monkeypatch):
+    with pytest.warns(weir.WeirWarning) as warned, pytest.raises(weir.CommandError):
+        weir.explain(command=["false"])
+    assert {one.filename for one in warned} == {__file__}
+    # A group that is called is as far from its caller.
+    depths, run = [], weir._commands._weir.run
+
+    def counted(*asked):
+        depths.append(len(inspect.stack()))
+        return run(*asked)
+
+    monkeypatch.setattr(weir._commands._weir, "run", counted)
+    weir.platforms()
+    weir.platforms.list()
+    assert depths[0] == depths[1]
+
+
+def test_runs_go_to_other_processes_and_folders(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ours = weir.bench.loaded(**CURVE, store="own.sqlite")
+    store = weir.Store(b"own.sqlite")
+    monkeypatch.chdir("/")
+    assert ours.id == 1 and len(ours.table()) == 4 and store["last"].document == ours.document
+    there = pickle.loads(pickle.dumps(ours))
+    assert there.id == 1 and there.text == ours.text and len(there.table()) == 4
+
+
+def test_an_empty_name_is_no_store(monkeypatch):
+    with pytest.raises(weir.Usage, match="an empty text names no store"):
+        weir.Store("")
+    monkeypatch.setenv("WEIR_STORE", "")
+    with pytest.raises(weir.Usage, match="the variable WEIR_STORE is empty"):
+        weir.Store().open()
 
 
 def test_the_import_needs_no_other_package():

@@ -293,6 +293,14 @@ fn a_machine_that_slows_down_between_rounds_is_reported() {
     );
     let drifting = |done: &weir_lab::Finished| done.point.steadiness == Some(Steadiness::Drifting);
     assert!(sweep.finished.iter().all(drifting));
+    // The same figures may be of a model, which does not change.
+    let points: Vec<_> = (sweep.finished.iter())
+        .map(|done| done.point.clone())
+        .collect();
+    let said = weir_lab::studies::verdicts(&points, &toy.topology());
+    let drifting = said.iter().find(|verdict| verdict.about == "drifting");
+    let text = &drifting.unwrap().text;
+    assert!(text.contains("on a model it is chance"), "{text}");
 }
 
 #[test]

@@ -32,7 +32,12 @@ Examples:
   weir plan latency --sockets 8,16 --retimer '10 ns' --format csv")]
 pub struct Latency {
     /// Sizes of pools, in sockets that share one.
-    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [8, 16, 32, 64])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N",
+        default_value = "8,16,32,64"
+    )]
     pub sockets: Vec<u32>,
     /// Core, last-level cache and fabric of a processor.
     #[arg(long, value_name = "TIME", default_value_t = Nanos(40.0))]

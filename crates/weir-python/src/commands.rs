@@ -53,7 +53,11 @@ fn command(of: &Command, path: &str, inherited: &[Value]) -> Value {
 
 fn argument(arg: &Arg) -> Value {
     let takes = arg.get_num_args().unwrap_or_else(|| 1.into());
-    let defaults = arg.get_default_values().iter();
+    // Where a default is hidden, the help says it in words.
+    let defaults = match arg.is_hide_default_value_set() {
+        true => &[],
+        false => arg.get_default_values(),
+    };
     json!({
         "id": arg.get_id().as_str(),
         "long": arg.get_long(),
@@ -68,7 +72,8 @@ fn argument(arg: &Arg) -> Value {
         "delimiter": arg.get_value_delimiter(),
         "together": takes.max_values() > 1,
         "required": arg.is_required_set(),
-        "default": defaults.map(|value| value.to_string_lossy()).collect::<Vec<_>>(),
+        "value": (arg.get_value_names().unwrap_or_default()).join(" "),
+        "default": (defaults.iter()).map(|value| value.to_string_lossy()).collect::<Vec<_>>(),
         "choices": (arg.get_possible_values().iter())
             .filter(|value| !value.is_hide_set())
             .map(|value| value.get_name().to_owned())

@@ -292,7 +292,11 @@ impl Keep<'_> {
         }
         let new = state.wanted.saturating_sub(state.reused).max(1);
         let total = new.max(state.measured);
-        let title = format!("{} on {}", self.verb, self.chosen.identity.name);
+        // What goes through papers is on many models.
+        let title = match self.chosen.identity.name.as_str() {
+            "" => self.verb.to_owned(),
+            machine => format!("{} on {machine}", self.verb),
+        };
         let quiet = self.context.global.quiet;
         let progress = state
             .progress

@@ -235,3 +235,12 @@ fn the_gain_of_a_card_depends_on_a_bandwidth_that_is_assumed_and_the_row_says_so
         assert!(note.contains(&format!("{said} with {read} GB/s")), "{note}");
     }
 }
+
+#[test]
+fn a_figure_that_keeps_a_bound_is_said_to_do_so() {
+    let place = Place::new();
+    let rows = place.run("reproduce flac --only FLA-011 --only FLA-003");
+    let out = rows.expect(0).out();
+    let said = "- FLA-011: the published figure is a bound, and ours keeps it: 0.0 % off";
+    assert!(out.contains(said), "{out}");
+}

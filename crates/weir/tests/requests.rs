@@ -31,6 +31,11 @@ fn every_verb_has_help_of_80_columns_with_an_example() {
         for line in examples.lines().chain(help.lines()) {
             assert!(line.chars().count() <= 80, "{words} is too wide: {line}");
         }
+        // Of several, Clap shows blanks in between, which are not what is typed.
+        for argument in command.get_arguments() {
+            let defaults = argument.get_default_values();
+            assert!(defaults.len() <= 1, "{words} {argument}: {defaults:?}");
+        }
     }
     let place = Place::new();
     let help = place.run(["place", "levels", "--help"]).expect(0).out();

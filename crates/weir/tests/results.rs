@@ -206,6 +206,10 @@ fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
         .lines()
         .all(|line| line.starts_with("weir: warning: "));
     assert!(warnings_only, "{}", quiet.err());
+    // Papers are of many models, and of no machine.
+    let rows = place.run("reproduce flac --only FLA-001 --format json");
+    let rows = rows.expect(0);
+    assert!(rows.err().contains("reproduce: 21 steps"), "{}", rows.err());
 }
 
 #[test]

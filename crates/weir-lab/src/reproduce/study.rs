@@ -205,6 +205,16 @@ impl Outcome for Reproduction {
         }
         let noted = by_note.into_iter();
         all.extend(noted.map(|(text, ids)| note(&ids.join(", "), text.into())));
+        let kept = |row: &&ReproduceRow| {
+            row.difference_pct == Some(0.0) && row.ours.is_some_and(|ours| ours != row.published)
+        };
+        let kept: Vec<&str> = (self.rows.iter().filter(kept))
+            .map(|row| row.id.as_str())
+            .collect();
+        if !kept.is_empty() {
+            let text = "the published figure is a bound, and ours keeps it: 0.0 % off";
+            all.push(note(&kept.join(", "), text.into()));
+        }
         if !self.unfinished.is_empty() {
             let rows = match self.unfinished.len() {
                 1 => "row is",

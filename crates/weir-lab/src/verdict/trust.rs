@@ -139,7 +139,8 @@ pub(crate) fn unsteady(points: &[Point], kind: Steadiness) -> Option<Verdict> {
              samples"
         }
         Steadiness::Drifting => {
-            "later repetitions lie beyond earlier ones: the machine changed meanwhile"
+            "later repetitions lie beyond earlier ones: a real machine changed meanwhile, and on a model \
+             it is chance: repeat more often"
         }
     };
     let word = match kind {

@@ -38,10 +38,10 @@ pub struct Cost {
     #[arg(long, value_name = "N", default_value_t = 384)]
     pub vcpus: u32,
     /// Memory of a server for each virtual processor, in GB; the first is that of the answer.
-    #[arg(long, value_name = "GB", value_delimiter = ',', default_values_t = [4.0, 8.0])]
+    #[arg(long, value_name = "GB", value_delimiter = ',', default_value = "4,8")]
     pub gb_per_vcpu: Vec<f64>,
     /// Prices of the pool's memory, of a server's; the first is that of the answer.
-    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_values = ["100%", "50%", "0%"], value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", value_delimiter = ',', default_value = "100%,50%,0%", value_parser = percent)]
     pub pool_price: Vec<f64>,
     /// Part of a server's memory that is cut.
     #[arg(long, value_name = "PERCENT", default_value = "25%", value_parser = percent)]

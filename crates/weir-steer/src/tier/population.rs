@@ -25,12 +25,14 @@ pub struct Population {
     /// Workloads.
     #[arg(long, value_name = "N", default_value_t = 24, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub count: u32,
-    /// Policies. Each is compared with the best of the others, and all with first touch.
+    /// Policies. Each is compared with the best of the others, and all with first touch [default: first-touch, tpp, alto,
+    /// colloid, interleave:4:1, interleave:2:1, interleave:1:1, payback].
     #[arg(
         long = "policy",
         value_delimiter = ',',
         value_name = "POLICY",
-        default_values = ["first-touch", "tpp", "alto", "colloid", "interleave:4:1", "interleave:2:1", "interleave:1:1", "payback"]
+        default_value = "first-touch,tpp,alto,colloid,interleave:4:1,interleave:2:1,interleave:1:1,payback",
+        hide_default_value = true
     )]
     pub policies: Vec<String>,
     /// Memory of each workload.

@@ -21,12 +21,35 @@ const SLOW_LOOK: Duration = Duration::from_secs(1);
 /// After this time without a figure a worker is named; one figure may take long.
 const QUIET: Duration = Duration::from_secs(600);
 
+/// When the files of a worker changed last.
+struct Kept {
+    times: [Option<SystemTime>; 2],
+    seen: Instant,
+}
+
+impl Kept {
+    fn new() -> Self {
+        Self {
+            times: [None; 2],
+            seen: Instant::now(),
+        }
+    }
+
+    /// How long ago a change of these times was seen. A clock that is set in between does not matter.
+    fn quiet(&mut self, times: [Option<SystemTime>; 2]) -> Duration {
+        if times != self.times {
+            (self.times, self.seen) = (times, Instant::now());
+        }
+        self.seen.elapsed()
+    }
+}
+
 /// A worker at work.
 struct Worker {
     place: usize,
     child: Child,
     ending: Ending,
-    began: SystemTime,
+    kept: Kept,
     /// For how long it had kept nothing when that was said last.
     said: Duration,
 }
@@ -34,13 +57,10 @@ struct Worker {
 impl Worker {
     /// Says, ever more rarely, that it keeps nothing, and that it is stopped.
     fn tell(&mut self, share: &Share) {
-        let changed = ["sqlite", "sqlite-wal"].map(|end| {
+        let quiet = self.kept.quiet(["sqlite", "sqlite-wal"].map(|end| {
             let file = std::fs::metadata(share.store.with_extension(end));
-            file.and_then(|file| file.modified()).unwrap_or(self.began)
-        });
-        let last = changed.into_iter().fold(self.began, SystemTime::max);
-        // A clock that was set back is no answer either.
-        let quiet = last.elapsed().unwrap_or_default();
+            file.and_then(|file| file.modified()).ok()
+        }));
         let id = self.child.id();
         let is_stopped = is_stopped(id);
         let due = if is_stopped { SLOW_LOOK } else { QUIET };
@@ -79,7 +99,7 @@ pub(super) fn carry_out(round: &mut Round<'_>) -> Result<()> {
                     place,
                     ending: Ending::after(None, child.id()),
                     child,
-                    began: SystemTime::now(),
+                    kept: Kept::new(),
                     said: Duration::ZERO,
                 }),
                 Err(cannot) => {
@@ -160,4 +180,23 @@ fn start(round: &Round<'_>, place: usize, threads: usize) -> Result<Child> {
     end_with_this_thread(&mut command);
     let start = format!("start the worker of part {}", share.name);
     command.spawn().map_err(cannot(start))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_is_set_makes_no_worker_quiet_or_busy() {
+        let day = Duration::from_secs(86_400);
+        let now = SystemTime::now();
+        let mut kept = Kept::new();
+        // What was written before the clock went a day ahead.
+        assert!(kept.quiet([Some(now - day), None]) < day / 2);
+        // What was written before it was set back by a day is as old as it is.
+        let ahead = [Some(now + day), None];
+        kept.quiet(ahead);
+        thread::sleep(LOOK);
+        assert!(kept.quiet(ahead) >= LOOK);
+    }
 }

@@ -47,7 +47,12 @@ pub(super) struct Args {
     #[command(flatten)]
     traces: traces::Options,
     /// Sizes of pools, in sockets that share one.
-    #[arg(long, value_delimiter = ',', value_name = "SOCKETS", default_values_t = [8, 16, 32])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SOCKETS",
+        default_value = "8,16,32"
+    )]
     pools: Vec<u32>,
     /// Share of each VM's memory in the pool.
     #[arg(long, value_name = "PERCENT", default_value = "30%", value_parser = percent)]

@@ -73,7 +73,7 @@ pub struct ByForest {
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = percent)]
     margin: f64,
     /// False positives that are allowed, of all programs.
-    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_values = ["1%", "2%", "3%", "5%", "10%"],
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_value = "1%,2%,3%,5%,10%",
           value_parser = percent)]
     false_positives: Vec<f64>,
     /// How often programs are split into halves.

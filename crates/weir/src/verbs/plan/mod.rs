@@ -103,10 +103,20 @@ struct PackingArgs {
     #[command(flatten)]
     traces: traces::Options,
     /// Factors by which VMs grow.
-    #[arg(long, value_delimiter = ',', value_name = "K", default_values_t = [1, 2, 4, 8, 16, 32, 64])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "K",
+        default_value = "1,2,4,8,16,32,64"
+    )]
     inflate: Vec<u32>,
     /// Machines of a pool.
-    #[arg(long, value_delimiter = ',', value_name = "N", default_values_t = [1, 2, 4, 8, 16])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "N",
+        default_value = "1,2,4,8,16"
+    )]
     machines_per_pool: Vec<u32>,
     /// Days after which the VMs that are there are packed [default: half of the trace].
     #[arg(long, value_name = "DAYS")]

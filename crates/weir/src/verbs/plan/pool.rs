@@ -40,10 +40,15 @@ pub(super) struct Args {
     #[command(flatten)]
     traces: traces::Options,
     /// Sizes of pools, in sockets that share one.
-    #[arg(long, value_delimiter = ',', value_name = "SOCKETS", default_values_t = [8, 16, 32, 64])]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SOCKETS",
+        default_value = "8,16,32,64"
+    )]
     pools: Vec<u32>,
     /// Fixed shares that are compared.
-    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_values = ["15%", "50%"], value_parser = percent)]
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_value = "15%,50%", value_parser = percent)]
     fixed: Vec<f64>,
     /// VMs that are marked as insensitive, and are in the pool as a whole.
     #[arg(long, value_name = "PERCENT", default_value = "30%", value_parser = percent)]

@@ -42,7 +42,7 @@ pub(super) struct Args {
     #[command(flatten)]
     traces: traces::Options,
     /// Over-predictions that are allowed, of the VMs.
-    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_values = ["0.5%", "1%", "2%", "4%", "8%"],
+    #[arg(long, value_delimiter = ',', value_name = "PERCENT", default_value = "0.5%,1%,2%,4%,8%",
           value_parser = percent)]
     over_predicted: Vec<f64>,
     /// Days of VMs that train a model.

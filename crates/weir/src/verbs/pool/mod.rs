@@ -37,7 +37,7 @@ use crate::context::Context;
 use crate::counting::on_this_host;
 use crate::failure::{Failure, Result};
 use crate::output::print;
-use crate::session::say;
+use crate::session::{self, say};
 use guest::ZNUMA;
 use manager::Manager;
 use options::{CreateArgs, Named, Patience, StartArgs, StatusArgs, What};
@@ -207,6 +207,11 @@ fn status(args: &StatusArgs, context: &Context) -> Result<()> {
 
 /// Permits slices to this process, and has it become a QEMU.
 fn start(args: &StartArgs, context: &Context) -> Result<()> {
+    if session::is_active() {
+        return Err(Failure::request(
+            "this process would become the guest's QEMU; start guests from a shell, by `weir pool start`",
+        ));
+    }
     let pool = Pool::open(&args.named.file, &table(&args.named)?)?;
     let division = args.shape.divide(pool.slice)?;
     let failed = |error| Failure::work(format!("cannot tell which process this is: {error}"));
