@@ -312,7 +312,7 @@ pub enum Steadiness {
     Noisy,
     /// They gather around two values; the mean of all is neither.
     Bimodal,
-    /// Later ones lie beyond the scatter of earlier ones: the machine changed meanwhile.
+    /// Later ones lie beyond the scatter of earlier ones: a real machine changed meanwhile; on a model it is chance.
     Drifting,
 }
 
