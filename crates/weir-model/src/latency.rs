@@ -55,11 +55,6 @@ impl LatencyHistogram {
         self.0.is_empty()
     }
 
-    /// Forgets everything.
-    pub fn clear(&mut self) {
-        self.0.reset();
-    }
-
     /// Mean latency.
     pub fn mean(&self) -> Nanos {
         Nanos(self.0.mean() / 1e3)
@@ -185,21 +180,6 @@ mod tests {
             "{p99:?}"
         );
         assert!(LatencyHistogram::new().summary().is_none());
-    }
-
-    #[test]
-    fn a_distribution_that_was_cleared_has_no_extremes_of_before() {
-        let (mut h, mut expected) = (LatencyHistogram::new(), LatencyHistogram::new());
-        h.record(Nanos(5000.0));
-        h.clear();
-        for latency in [80.0, 100.0] {
-            h.record(Nanos(latency));
-            expected.record(Nanos(latency));
-        }
-        assert_eq!(h.summary(), expected.summary());
-        let mut merged = LatencyHistogram::new();
-        merged.merge(&h);
-        assert_eq!(merged.summary(), expected.summary());
     }
 
     #[test]

@@ -64,15 +64,15 @@ fn completions_know_every_verb() {
     }
     // Files are offered where one may be named, and for no number.
     let zsh = place.run("completions zsh").expect(0).out();
-    let ends = |option: &str, with: &str| {
+    let offers = |option: &str, with: &str| {
         let lines: Vec<&str> = zsh.lines().filter(|l| l.contains(option)).collect();
         assert!(
             !lines.is_empty() && lines.iter().all(|l| l.contains(with)),
             "{lines:?}"
         );
     };
-    ends("--threads=", ":'");
-    ends("--on=", ":_default'");
+    offers("--threads=", ":'");
+    offers("--on=", ":_default'");
 }
 
 #[test]

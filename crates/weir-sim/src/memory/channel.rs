@@ -262,13 +262,6 @@ impl Channel {
         drains && !alone
     }
 
-    /// Opens a row for a column access; returns when its data may start.
-    #[inline(always)]
-    fn open_row(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
-        let (b, rank) = (&mut self.banks[bank as usize], self.map.rank(bank));
-        self.rows.open(b, rank, row, ready, &self.config.bank)
-    }
-
     /// Books the column access of a read: the first data slot after its row is open.
     #[inline(always)]
     fn access(&mut self, bank: u32, row: u32, ready: Ps) -> Ps {
@@ -342,7 +335,12 @@ impl Channel {
         self.write_turn(rank, now, &mut turn);
         for &i in &stragglers {
             let write = self.pending[i];
-            let ready = self.open_row(write.bank, write.row, write.accepted.max(now));
+            let (b, rank) = (
+                &mut self.banks[write.bank as usize],
+                self.map.rank(write.bank),
+            );
+            let from = write.accepted.max(now);
+            let ready = self.rows.open(b, rank, write.row, from, &self.config.bank);
             self.write_at(i, ready);
         }
         self.pending.retain(|write| write.accepted != Ps::MAX);
