@@ -1,6 +1,8 @@
 //! The arguments, and their help.
 
+use std::error::Error as _;
 use std::ffi::OsString;
+use std::num::{IntErrorKind, ParseIntError};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -72,6 +74,9 @@ impl Cli {
     /// What is wrong with them, or help that they ask for.
     pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
         Self::try_parse_from(arguments).map_err(|error| {
+            if let Some(whole) = no_whole_number(&error) {
+                return whole;
+            }
             let (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) =
                 (error.kind(), error.get(ContextKind::InvalidArg))
             else {
@@ -92,6 +97,22 @@ impl Cli {
             )
         })
     }
+}
+
+/// What to say of a value that is no whole number, in place of the words of Rust's own parser.
+fn no_whole_number(error: &clap::Error) -> Option<clap::Error> {
+    let why = match error.source()?.downcast_ref::<ParseIntError>()?.kind() {
+        IntErrorKind::PosOverflow => "it is too large",
+        IntErrorKind::NegOverflow => "it is too small",
+        _ => "it is a whole number, such as 3",
+    };
+    let of = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => text.as_str(),
+        _ => "",
+    };
+    let (value, option) = (of(ContextKind::InvalidValue), of(ContextKind::InvalidArg));
+    let text = format!("invalid value '{value}' for '{option}': {why}\n");
+    Some(clap::Error::raw(ErrorKind::ValueValidation, text))
 }
 
 /// The verbs.

@@ -35,7 +35,7 @@ pub struct Global {
     )]
     pub store: Option<PathBuf>,
     /// Seed of every random choice.
-    #[arg(long, global = true, value_name = "N", default_value_t = 1)]
+    #[arg(long, global = true, value_name = "N", default_value_t = 1, value_parser = seed, allow_hyphen_values = true)]
     pub seed: u64,
     /// On a model: the largest error, such as 1%.
     // Half of each 95 % interval, as a share of its figure: it is simulated until that is reached.
@@ -96,6 +96,11 @@ fn store(named: OsString) -> std::result::Result<PathBuf, String> {
 /// A machine's name, which has no spaces around its parts.
 fn machine(named: &str) -> std::result::Result<String, std::convert::Infallible> {
     Ok(without_spaces(named))
+}
+
+/// What random numbers begin with.
+fn seed(text: &str) -> std::result::Result<u64, String> {
+    (text.parse()).map_err(|_| format!("a seed is a whole number from 0 to {}", u64::MAX))
 }
 
 /// A share in percent, above 0 % and below 100 %.

@@ -70,13 +70,13 @@ fn check_machine(verb: &Verb, on: &str) -> Result<()> {
 
 /// Refuses an error that would change nothing.
 fn check_error(verb: &Verb, on: &str) -> Result<()> {
-    if machine::is_real(on) {
-        return Err(Failure::request(format!(
-            "--error is of models, of which more can be simulated; {on} is measured in whole windows, as often as \
-             --repeat says"
-        )));
-    }
     match verb {
+        Verb::Bench(_) | Verb::Steer(_) | Verb::Runs(_) if machine::is_real(on) => {
+            Err(Failure::request(format!(
+                "--error is of models, of which more can be simulated; {on} is measured in whole windows, as often as \
+                 --repeat says"
+            )))
+        }
         Verb::Bench(_) | Verb::Steer(_) | Verb::Runs(_) => Ok(()),
         _ => Err(Failure::request(
             "--error is of `weir bench` and `weir steer` on a model; this command has no figure that it changes",

@@ -109,6 +109,40 @@ fn an_unknown_verb_or_option_is_refused() {
 }
 
 #[test]
+fn a_value_that_is_no_whole_number_is_refused_in_words() {
+    let place = Place::new();
+    for (words, said) in [
+        (
+            "topo --seed=-1",
+            "'-1' for '--seed <N>': a seed is a whole number from 0 to 18446744073709551615",
+        ),
+        ("topo --seed -1", "a seed is a whole number from 0 to"),
+        ("topo --seed abc", "a seed is a whole number from 0 to"),
+        (
+            "runs list --limit x",
+            "invalid value 'x' for '--limit <N>': it is a whole number, such as 3",
+        ),
+        (
+            "plan pool --pools 99999999999999999999",
+            "for '--pools <SOCKETS>': it is too large",
+        ),
+    ] {
+        place.run(words).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn an_error_that_would_change_nothing_is_refused_for_that() {
+    let place = Place::new();
+    place
+        .run("plan latency --error 1%")
+        .refuses(2, &["this command has no figure that it changes"]);
+    place
+        .run("bench latency --error 1%")
+        .refuses(2, &["host is measured in whole windows"]);
+}
+
+#[test]
 fn an_unknown_instruction_names_the_known() {
     let place = Place::new();
     place
