@@ -213,6 +213,22 @@ fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
 }
 
 #[test]
+fn runs_without_a_figure_in_common_are_refused_with_what_each_has() {
+    let place = Place::new();
+    for words in ["bandwidth --tier dram --op ld --threads 1", "nodes"] {
+        let words = format!("bench {words} --on emr2s+cxl-a");
+        place.run(words.as_str()).expect(0);
+    }
+    for format in ["table", "json"] {
+        let words = format!("runs compare 1 2 --format {format}");
+        place.run(words.as_str()).refuses(
+            2,
+            &["runs 1 and 2 have no figures in common: run 1 has bandwidth ld of dram; run 2 has "],
+        );
+    }
+}
+
+#[test]
 fn a_reader_that_leaves_early_is_no_error() {
     let place = Place::new();
     let mut child = place.command("platforms show emr2s");

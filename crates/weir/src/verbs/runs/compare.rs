@@ -7,7 +7,7 @@ use weir_model::document::{BenchDocument, Point};
 use super::compare_rows;
 use crate::context::{Context, Format};
 use crate::documents::{CompareDocument, ComparedFigure, ComparedRuns};
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, count, figure, print, print_text, to_csv, to_json, wrap};
 use crate::store::StoredRun;
 use crate::stored;
@@ -15,6 +15,8 @@ use crate::verbs::report::is_of_points;
 
 /// Rows of a table for reading.
 const ROWS: usize = 40;
+/// Kinds of figures that an error names of a run.
+const NAMED: usize = 4;
 
 /// Arguments.
 #[derive(Debug, clap::Args)]
@@ -71,7 +73,7 @@ impl Which {
 /// Compares the first run with each of the others.
 ///
 /// # Errors
-/// The runs are of different kinds, or this version does not read one.
+/// The runs are of different kinds or have no figures in common, or this version does not read one.
 pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
     if let Some((first, others)) = runs.split_first()
         && !runs.iter().all(is_of_points)
@@ -92,9 +94,18 @@ pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
     let compared: Vec<(&StoredRun, Comparison<'_>)> = (others.iter().zip(of_others))
         .map(|(run, document)| {
             let (a, b) = (&of_first.points, &document.points);
-            (run, compare(a, b, args.figure.figure()))
+            let found = compare(a, b, args.figure.figure());
+            match found.pairs.is_empty() {
+                true => Err(nothing_in_common(
+                    first,
+                    (run, document),
+                    args.figure,
+                    of_first,
+                )),
+                false => Ok((run, found)),
+            }
         })
-        .collect();
+        .collect::<Result<_>>()?;
     match context.global.format {
         Format::Json => print(&to_json(&CompareDocument {
             schema: CompareDocument::SCHEMA.into(),
@@ -120,6 +131,50 @@ pub fn run(args: &Args, runs: &[StoredRun], context: &Context) -> Result<()> {
             print_text(&texts.join("\n"))
         }
     }
+}
+
+/// Why two runs cannot be compared, with what each has.
+fn nothing_in_common(
+    first: &StoredRun,
+    (other, of_other): (&StoredRun, &BenchDocument),
+    figure: Which,
+    of_first: &BenchDocument,
+) -> Failure {
+    let has = |run: &StoredRun, document: &BenchDocument| {
+        let named = |point: &Point| format!("{} of {}", what(point), point.tier);
+        let mut all: Vec<String> = Vec::new();
+        for name in document.points.iter().map(named) {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+        let more = match all.len().saturating_sub(NAMED) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        all.truncate(NAMED);
+        let words = match all.is_empty() {
+            true => "nothing".into(),
+            false => all.join(", "),
+        };
+        format!("run {} has {words}{more}", run.summary.id)
+    };
+    let of = match figure {
+        Which::Main => String::new(),
+        quantile => format!(
+            " for --figure {}",
+            quantile
+                .to_possible_value()
+                .map_or_else(String::new, |value| value.get_name().to_owned())
+        ),
+    };
+    Failure::request(format!(
+        "runs {} and {} have no figures in common{of}: {}; {}",
+        first.summary.id,
+        other.summary.id,
+        has(first, of_first),
+        has(other, of_other)
+    ))
 }
 
 fn show_rows(compared: &[ComparedRuns], args: &Args, context: &Context) -> Result<()> {
