@@ -94,9 +94,9 @@ impl Piped {
         Ok((status, said.trim().to_owned()))
     }
 
-    /// `exit code 1` or `signal 11` if it fails by itself within the time that it has before it is ended. Where it was asked
-    /// to end, the signals that end a process on request are no failure.
-    pub fn failure(&mut self, asked: bool) -> Option<String> {
+    /// `exit code 1` or `signal 11`, and how it ended, if it fails by itself within the time that it has before it is ended.
+    /// Where it was asked to end, the signals that end a process on request are no failure.
+    pub fn failure(&mut self, asked: bool) -> Option<(String, ExitStatus)> {
         let began = Instant::now();
         while self.ended.is_none() && began.elapsed() < GRACE {
             std::thread::sleep(LOOK);
@@ -104,13 +104,14 @@ impl Piped {
         }
         let status = self.ended?;
         let on_request = [libc::SIGINT, libc::SIGTERM, libc::SIGKILL];
-        match (status.code(), status.signal()) {
+        let how = match (status.code(), status.signal()) {
             (Some(code), _) => (code != 0).then(|| format!("exit code {code}")),
             (None, signal) => {
                 let signal = signal.filter(|signal| !(asked && on_request.contains(signal)));
                 signal.map(|signal| format!("signal {signal}"))
             }
-        }
+        };
+        how.map(|how| (how, status))
     }
 
     /// Ends it and what it has started, if that still runs.

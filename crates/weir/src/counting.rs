@@ -191,8 +191,8 @@ impl Count<'_> {
     }
 }
 
-/// What a shell says of a command that ended so.
-fn code_of(status: ExitStatus) -> i32 {
+/// The exit code of a command, as a shell has it: 128 and the signal's number if one ended it.
+pub fn code_of(status: ExitStatus) -> i32 {
     (status.code()).unwrap_or_else(|| 128 + status.signal().unwrap_or(0))
 }
 

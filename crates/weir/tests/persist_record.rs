@@ -233,7 +233,7 @@ fn a_program_that_dies_or_is_ended_leaves_what_it_did() {
         return;
     }
     compiled(&place, "cases", &[]);
-    let died = record(&place, "cases", &["dies"]).expect(0).err();
+    let died = record(&place, "cases", &["dies"]).expect(137).err();
     assert!(died.contains("was killed by signal 9"), "{died}");
     assert_eq!(events(&place), ["store 0 01", "flush 0"]);
     let started = record(&place, "cases", &["starts"]).expect(0).err();

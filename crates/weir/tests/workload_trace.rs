@@ -268,7 +268,7 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
         assert!(done.err().contains(slower), "{}", done.err());
         assert!(text(&place.path("sum.toml")).contains("sh -c true, from a trace"));
         let failing = ["-o", "fails.toml", "--", "sh", "-c", "exit 3"];
-        let failed = record(&failing).expect(0);
+        let failed = record(&failing).expect(3);
         assert!(
             failed.err().contains("ended with exit code 3"),
             "{}",
@@ -276,7 +276,7 @@ fn a_command_is_recorded_until_it_ends_or_the_time_is_over() {
         );
         // As the kernel does where memory is short: nobody has asked for it.
         let killed = ["-o", "killed.toml", "--", "sh", "-c", "kill -KILL $$"];
-        let killed = record(&killed).expect(0).err();
+        let killed = record(&killed).expect(137).err();
         assert!(killed.contains("ended with signal 9"), "{killed}");
         let again = place.run(&["runs", "show", "2"][..]).expect(0).out();
         let words: Vec<&str> = again.split_whitespace().collect();
@@ -339,7 +339,19 @@ fn a_script_is_recorded_by_its_interpreter_and_what_is_not_followed_is_named() {
         .run("workload record -- ./folder")
         .refuses(2, &["it is a folder"]);
     // One that another program has killed was not described to its end.
-    let said = record("qemu", &["sh", "-c", "kill -9 $$"]);
+    let killed = [
+        "workload",
+        "record",
+        "--with",
+        "qemu",
+        "-o",
+        "o.toml",
+        "--",
+        "sh",
+        "-c",
+        "kill -9 $$",
+    ];
+    let said = place.run(killed).expect(137).err();
     assert!(said.contains("ended with signal 9"), "{said}");
     assert!(said.contains("without up to 8192"), "{said}");
 }

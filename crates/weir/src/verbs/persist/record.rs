@@ -14,7 +14,7 @@ use weir_model::units::{Bytes, Nanos};
 use weir_persist::read::MOST_BYTES;
 
 use crate::context::Context;
-use crate::counting::on_this_host;
+use crate::counting::{code_of, on_this_host, passed_on};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::files::New;
@@ -42,8 +42,9 @@ Examples:
   weir persist record --pool list.pool -o list.trace -- ./list list.pool
   weir persist check list.trace --check './recover'
 
-Exit codes: 2 the command never mapped the pool, 3 no tracer is installed, or
---map-sync is asked for and the file system does not do it.")]
+The exit code of a command that fails by itself is passed on. Exit codes: 2 the
+command never mapped the pool, 3 no tracer is installed, or --map-sync is asked
+for and the file system does not do it.")]
 pub struct Args {
     /// The command and its arguments, after `--`.
     #[arg(last = true, required = true, value_name = "CMD")]
@@ -76,7 +77,8 @@ struct Said {
 /// Runs the command and writes the trace.
 ///
 /// # Errors
-/// Nothing can be recorded here, the command does not map the pool, or does what a trace cannot say.
+/// Nothing can be recorded here, the command does not map the pool, or does what a trace cannot say; or it failed, and
+/// then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     on_this_host(context, "weir persist record")?;
     let name = args.command.first().map_or("", String::as_str);
@@ -131,6 +133,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             "weir: warning: `{name}` {}; {out} has what it did until then",
             ending(status)
         ));
+        return passed_on(Some(code_of(status)));
     }
     Ok(())
 }

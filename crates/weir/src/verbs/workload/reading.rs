@@ -1,6 +1,7 @@
 //! Reads a trace from its source to its end, in constant memory.
 
 use std::io::Read as _;
+use std::process::ExitStatus;
 
 use weir_model::machine::MachineError;
 use weir_trace::decode::guess;
@@ -36,6 +37,8 @@ pub struct Read {
     pub mappings: Mappings,
     /// What makes the description less than trustworthy.
     pub warnings: Vec<String>,
+    /// How the command ended that was read, if it failed.
+    pub failed: Option<ExitStatus>,
 }
 
 /// How a trace is read.
@@ -166,12 +169,15 @@ impl Reading<'_> {
             }
         }
         let mut warnings = Vec::new();
+        let mut failed = None;
         let is_whole = buffer.ended && !self.context.stop.requested();
         if is_whole {
             let end = decoder.end(buffer.left(), &mut watch);
             warnings.extend(end.map_err(|wrong| self.wrong(wrong))?);
             counted += buffer.left().len() as u64;
-            warnings.extend(source.end()?);
+            let (said, status) = source.end()?;
+            warnings.extend(said);
+            failed = status;
         }
         warnings.extend(decoder.left_out());
         progress.end();
@@ -190,6 +196,7 @@ impl Reading<'_> {
             looked_at: looked_at.min(1.0),
             mappings: Mappings::default(),
             warnings,
+            failed,
         })
     }
 

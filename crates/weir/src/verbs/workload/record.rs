@@ -1,7 +1,7 @@
 //! `weir workload record`: a description of a command, from its accesses while it runs under a tracer.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, channel};
@@ -19,7 +19,7 @@ use super::reading::{Read, Reading};
 use super::source::Source;
 use super::tag::{self, Tag};
 use crate::context::Context;
-use crate::counting::on_this_host;
+use crate::counting::{code_of, on_this_host, passed_on};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
@@ -51,7 +51,8 @@ Examples:
 
 After --for or Ctrl-C the command is ended, and what was seen until then is
 described. Where a signal ends it under qemu, up to 8192 of the last accesses
-and blocks of instructions of each thread are missing. Exit codes: 3 where no
+and blocks of instructions of each thread are missing. A command that fails by
+itself is described, too, and its exit code is passed on. Exit codes: 3 where no
 tracer is installed.")]
 pub struct Args {
     /// The command and its arguments, after `--`.
@@ -116,7 +117,7 @@ impl Args {
     /// # Errors
     /// No tracer is installed, the command cannot be started, or nothing was seen of it.
     pub fn described(&self, context: &Context) -> Result<PathBuf> {
-        described(self, context, true)
+        described(self, context, true).map(|(file, _)| file)
     }
 }
 
@@ -143,13 +144,19 @@ fn chosen(args: &Args) -> Result<Tracer> {
 /// Runs a command of this host and describes it.
 ///
 /// # Errors
-/// As [`Args::described`].
+/// As [`Args::described`]; or the command failed, and then the exit code is its own.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
     on_this_host(context, "weir workload record")?;
-    described(args, context, false).map(drop)
+    let (_, failed) = described(args, context, false)?;
+    passed_on(failed.map(code_of))
 }
 
-fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
+/// The file that has the description, and how the command ended if it failed.
+fn described(
+    args: &Args,
+    context: &Context,
+    is_part: bool,
+) -> Result<(PathBuf, Option<ExitStatus>)> {
     let name = args.name();
     let keeping = Keeping::begin(context, WORKLOAD_RECORD)?.is_part(is_part);
     let file = args.description.file(Path::new(name))?;
@@ -237,7 +244,7 @@ fn described(args: &Args, context: &Context, is_part: bool) -> Result<PathBuf> {
             "stopped: {} is of what was seen until then",
             file.display()
         ))),
-        false => Ok(file),
+        false => Ok((file, read.failed)),
     }
 }
 

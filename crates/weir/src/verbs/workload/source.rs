@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek as _, SeekFrom};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -136,33 +136,38 @@ impl Source {
         Ok(skipped == bytes)
     }
 
-    /// What is to say of the end, after all was read: a decompressor or a command that failed.
+    /// What is to say of the end, after all was read: a decompressor or a command that failed; and how a command ended that
+    /// failed without being asked to end.
     ///
     /// # Errors
     /// A program cannot be waited for.
-    pub fn end(self) -> Result<Option<String>> {
+    pub fn end(self) -> Result<(Option<String>, Option<ExitStatus>)> {
         let (mut piped, tool) = match self.from {
             From::Program(piped, tool) => (piped, tool),
             // Both tracers end as the command does.
             From::Tracer(mut piped, with, asked) => {
-                return Ok(piped.failure(asked.load(Ordering::Relaxed)).map(|how| {
-                    // A signal leaves the plugin no time to write what it has in its buffers.
-                    let lacks = match with == Tracer::Qemu && how.starts_with("signal") {
-                        true => ", without up to 8192 of the last accesses and blocks of each thread",
-                        false => "",
-                    };
-                    format!(
-                        "the command ended with {how}: the description is of what it did until then{lacks}"
-                    )
-                }));
+                let asked = asked.load(Ordering::Relaxed);
+                let Some((how, status)) = piped.failure(asked) else {
+                    return Ok((None, None));
+                };
+                // A signal leaves the plugin no time to write what it has in its buffers.
+                let lacks = match with == Tracer::Qemu && how.starts_with("signal") {
+                    true => ", without up to 8192 of the last accesses and blocks of each thread",
+                    false => "",
+                };
+                let said = format!(
+                    "the command ended with {how}: the description is of what it did until then{lacks}"
+                );
+                return Ok((Some(said), (!asked).then_some(status)));
             }
-            From::Plain(_) => return Ok(None),
+            From::Plain(_) => return Ok((None, None)),
         };
         let (status, said) = piped.wait().map_err(anyhow::Error::new)?;
         let said = said.lines().next().unwrap_or("it gave no reason");
-        Ok((!status.success()).then(|| {
+        let said = (!status.success()).then(|| {
             format!("the compressed trace was cut off or is damaged, its end is left out: {tool}: {said}")
-        }))
+        });
+        Ok((said, None))
     }
 }
 
