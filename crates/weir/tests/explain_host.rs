@@ -4,7 +4,7 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::common::{Place, is_installed, text};
+use crate::common::{Done, Place, is_installed, signal, text};
 
 const JSON: [&str; 2] = ["--format", "json"];
 
@@ -98,6 +98,36 @@ fn how_a_command_ended_is_said_and_passed_on() {
         "{ms} {}",
         short.err()
     );
+}
+
+#[test]
+fn a_command_that_is_stopped_is_explained_and_kept_as_a_part() {
+    let place = Place::new();
+    for (script, code) in [
+        ("touch begun; exec sleep 60", None),
+        // Its own exit code says nothing of the stop.
+        (
+            "trap 'exit 0' INT TERM; touch begun; while :; do sleep 0.1; done",
+            Some(1),
+        ),
+    ] {
+        let child = place.start(["explain", "--", "sh", "-c", script]);
+        let patience = Instant::now() + Duration::from_secs(60);
+        while !place.path("begun").exists() && Instant::now() < patience {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        signal(&child, "INT");
+        let done = Done(child.wait_with_output().unwrap());
+        assert_ne!(done.code(), 0, "{}", done.err());
+        assert!(
+            code.is_none_or(|code| code == done.code()),
+            "{}",
+            done.err()
+        );
+        let runs = place.run("runs list --format json").expect(0).json();
+        assert_eq!(runs["runs"][0]["partial"], true, "{runs}");
+        std::fs::remove_file(place.path("begun")).unwrap();
+    }
 }
 
 #[test]

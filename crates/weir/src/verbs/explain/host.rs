@@ -122,6 +122,11 @@ pub(super) fn explain(args: &Args, context: &Context) -> Result<Document<Explain
             unloaded: (args.idle.get(index)).and_then(|&ns| unloaded(&counted, Nanos(ns))),
             ..CountedRun::of_file(&counted)
         });
+        // To watch a process until Ctrl-C comes is what was asked for.
+        if context.stop.requested() && !args.command.is_empty() {
+            head.partial = true;
+            break;
+        }
         if counted.exit_status.is_some_and(|code| code != 0) {
             if index + 1 < places.len() {
                 let left = match neighbour {

@@ -74,8 +74,15 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     };
     let last = document.output.runs.last();
     let exit_status = last.and_then(|run| run.exit_status);
+    let partial = document.header.partial;
     keeping.put(document, args.out.as_deref())?;
-    counting::passed_on(exit_status)
+    counting::passed_on(exit_status)?;
+    match partial {
+        true => Err(Failure::Partial(
+            "stopped: what was counted until then is explained".into(),
+        )),
+        false => Ok(()),
+    }
 }
 
 /// Runs what a stopped run still lacks.
