@@ -156,7 +156,7 @@ fn read(root: &Table<'_>, models: &Models) -> Option<Space> {
     Some(space)
 }
 
-/// Refuses axes of one name, and those with the name of another column of the rows.
+/// Refuses axes of one name or one key, and those with the name of another column of the rows.
 fn named_apart(tables: &[Table<'_>], axes: &[(Axis, Vec<Field<'_>>)]) -> Option<()> {
     let columns = Frame::of::<Design>("designs", &[]).columns;
     for (at, (table, (axis, _))) in tables.iter().zip(axes).enumerate() {
@@ -166,6 +166,10 @@ fn named_apart(tables: &[Table<'_>], axes: &[(Axis, Vec<Field<'_>>)]) -> Option<
             format!("two axes are called `{name}`")
         } else if columns.iter().any(|column| column.name == *name) {
             format!("an axis cannot be called `{name}`: a figure of designs is")
+        } else if axes.iter().take(at).any(|(other, _)| other.key == axis.key) {
+            let help = "give one axis the values of both";
+            table.wrong("key", "another axis varies the same", Some(help.into()));
+            return None;
         } else {
             continue;
         };

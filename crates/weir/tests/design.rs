@@ -190,6 +190,15 @@ fn a_space_with_mistakes_is_refused_with_their_places() {
     place
         .run(words(&place, &twice))
         .refuses(2, &["space.toml:10:8", "two axes are called `cards`"]);
+    let same = SPACE.replace("key = \"policy\"", "key = \"cards\"");
+    let same = same.replace("[\"dram\", \"dram=3,cxl=1\"]", "[1, 4]");
+    place
+        .run(words(&place, &same))
+        .refuses(2, &["space.toml:11:7", "another axis varies the same"]);
+    let nowhere = SPACE.replace("emr2s+cxl-a", "nowhere");
+    let nowhere = place.run(words(&place, &nowhere)).expect(2).err();
+    assert!(nowhere.contains("space.toml:2:8"), "{nowhere}");
+    assert!(!nowhere.contains("--on"), "{nowhere}");
     let figure = SPACE.replace("name = \"pages\"", "name = \"watts\"");
     place
         .run(words(&place, &figure))

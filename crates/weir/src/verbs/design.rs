@@ -17,7 +17,10 @@ use crate::store::{RunId, StoredRun};
 
 /// The models of designs: the platforms and workloads that every command finds.
 pub const MODELS: Models = Models {
-    compose: |on| machine::compose(on).map_err(words),
+    compose: |on| {
+        (machine::compose_named(on, "the machine of a design").map(|(_, platform)| platform))
+            .map_err(words)
+    },
     open: |on| machine::simulate(on).map_err(words),
     sampled: |on| (machine::choose_sampled(on, None).map(|chosen| chosen.testbed)).map_err(words),
     workload: |name| named::find_for(name, None).map_err(words),
