@@ -395,6 +395,9 @@ pub struct ReproduceRow {
     /// (ours - published) / published, in percent; 0 if ours keeps what was published as a bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub difference_pct: Option<f64>,
+    /// Whether what was published is only a bound, and ours keeps it; absent where not.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_bound: bool,
     /// How ours came about.
     pub kind: RowKind,
     /// The reason for a miss, where it is known.

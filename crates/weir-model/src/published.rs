@@ -95,14 +95,18 @@ pub struct Published {
 }
 
 impl Published {
-    /// By how much a figure differs, in percent; 0 if it keeps a bound, `None` of a published 0.
-    pub fn difference_pct(&self, figure: f64) -> Option<f64> {
-        let keeps = match self.bound {
+    /// Whether a figure keeps what is only a bound.
+    pub fn keeps_bound(&self, figure: f64) -> bool {
+        match self.bound {
             Some(PublishedBound::Least) => figure >= self.value,
             Some(PublishedBound::Most) => figure <= self.value,
             None => false,
-        };
-        match keeps {
+        }
+    }
+
+    /// By how much a figure differs, in percent; 0 if it keeps a bound, `None` of a published 0.
+    pub fn difference_pct(&self, figure: f64) -> Option<f64> {
+        match self.keeps_bound(figure) {
             true => Some(0.0),
             false => (self.value != 0.0).then(|| (figure - self.value) / self.value * 100.0),
         }

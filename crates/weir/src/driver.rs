@@ -341,7 +341,10 @@ pub fn new_run(context: &Context, verb: &str, header: &Header, planned: usize) -
     Ok(NewRun {
         verb: verb.into(),
         machine: header.name().into(),
-        machine_kind: kind_name(machine.kind).into(),
+        machine_kind: match machine.is_unknown() {
+            true => String::new(),
+            false => kind_name(machine.kind).into(),
+        },
         digest: machine.digest.clone(),
         seed: header.seed,
         arguments: json!(context.typed),

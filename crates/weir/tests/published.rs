@@ -243,4 +243,14 @@ fn a_figure_that_keeps_a_bound_is_said_to_do_so() {
     let out = rows.expect(0).out();
     let said = "- FLA-011: the published figure is a bound, and ours keeps it: 0.0 % off";
     assert!(out.contains(said), "{out}");
+    let json = place.run("reproduce flac --only FLA-011 --only FLA-003 --format json");
+    let rows = json.expect(0).json()["rows"].clone();
+    let keeps = |id: &str| {
+        let mut rows = rows.as_array().unwrap().iter();
+        rows.find(|row| row["id"] == id).unwrap()["keeps_bound"].clone()
+    };
+    assert_eq!(
+        (keeps("FLA-011"), keeps("FLA-003")),
+        (true.into(), ().into())
+    );
 }

@@ -214,6 +214,7 @@ impl Engine<'_> {
             ours: Some(ours),
             own_form: own.flatten().and_then(Result::ok),
             difference_pct: row.difference_pct(ours).filter(|_| !rule.is_change),
+            keeps_bound: row.keeps_bound(ours) && !rule.is_change,
             kind: rule.kind,
             note: notes.join("; "),
             ..plain(row)
@@ -272,6 +273,7 @@ fn plain(row: &Published) -> ReproduceRow {
         own_form: None,
         unit: row.unit.clone(),
         difference_pct: None,
+        keeps_bound: false,
         kind: RowKind::NotModelled,
         note: String::new(),
     }

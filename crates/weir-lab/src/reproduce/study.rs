@@ -205,10 +205,7 @@ impl Outcome for Reproduction {
         }
         let noted = by_note.into_iter();
         all.extend(noted.map(|(text, ids)| note(&ids.join(", "), text.into())));
-        let kept = |row: &&ReproduceRow| {
-            row.difference_pct == Some(0.0) && row.ours.is_some_and(|ours| ours != row.published)
-        };
-        let kept: Vec<&str> = (self.rows.iter().filter(kept))
+        let kept: Vec<&str> = (self.rows.iter().filter(|row| row.keeps_bound))
             .map(|row| row.id.as_str())
             .collect();
         if !kept.is_empty() {

@@ -45,7 +45,7 @@ pub struct RunLine {
     pub verb: String,
     /// The machine's name.
     pub machine: String,
-    /// `host`, `sim`.
+    /// `host` or `sim`; empty where no machine or several were asked.
     pub machine_kind: String,
     /// The machine's digest; empty where there are several machines.
     pub digest: String,
@@ -76,7 +76,7 @@ pub struct NewRun {
     pub verb: String,
     /// The machine's name, or what stands for it where there are several.
     pub machine: String,
-    /// `host`, `sim`.
+    /// `host` or `sim`; empty where no machine or several were asked.
     pub machine_kind: String,
     /// The machine's digest, empty where there are several.
     pub digest: String,
