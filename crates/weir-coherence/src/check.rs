@@ -2,7 +2,7 @@
 
 use weir_model::stop;
 
-use crate::explore::{Explored, Machine, Stopped, explore, walk};
+use crate::explore::{Explored, Machine, Stopped, explore_with, walk};
 use crate::hdm_db::{self, Shared};
 use crate::type2::{self, Kind, Type2};
 
@@ -64,12 +64,17 @@ pub struct Checked {
     pub broken: Option<(&'static str, Vec<String>)>,
 }
 
-fn checked<M: Machine>(what: String, fault: Option<&'static str>, machine: &M) -> Option<Checked>
+fn checked<M: Machine>(
+    what: String,
+    fault: Option<&'static str>,
+    machine: &M,
+    visited: &mut dyn FnMut(usize),
+) -> Option<Checked>
 where
     M::Step: std::fmt::Display,
 {
     // The largest of these machines has half a million states.
-    let (states, steps, broken) = match explore(machine, 20_000_000) {
+    let (states, steps, broken) = match explore_with(machine, 20_000_000, visited) {
         Ok(Explored { states, steps, .. }) => (states, Some(steps as u64), None),
         Err(Stopped::TooMany { limit }) => {
             (limit, None, Some(("more states than expected", Vec::new())))
@@ -92,6 +97,7 @@ where
 fn of_hosts<const H: usize, const L: usize>(
     filter: usize,
     fault: Option<hdm_db::Fault>,
+    visited: &mut dyn FnMut(usize),
 ) -> Option<Checked> {
     let lines = if L == 1 { "line" } else { "lines" };
     let what = format!("HDM-DB: {H} hosts, {L} {lines}, filter of {filter}");
@@ -99,10 +105,15 @@ fn of_hosts<const H: usize, const L: usize>(
         what,
         fault.map(hdm_db::Fault::name),
         &Shared::<H, L> { filter, fault },
+        visited,
     )
 }
 
-fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Option<Checked> {
+fn of_type2(
+    kind: Kind,
+    fault: Option<type2::Fault>,
+    visited: &mut dyn FnMut(usize),
+) -> Option<Checked> {
     let what = match kind {
         Kind::Host => "CXL.cache: a line of the host",
         Kind::Device => "HDM-D: a line of the device",
@@ -111,35 +122,63 @@ fn of_type2(kind: Kind, fault: Option<type2::Fault>) -> Option<Checked> {
         what.into(),
         fault.map(type2::Fault::name),
         &Type2 { kind, fault },
+        visited,
     )
 }
 
-/// Checks the protocols as they are; `None` if a stop was requested meanwhile.
-pub fn all() -> Option<Vec<Checked>> {
-    Some(vec![
-        of_type2(Kind::Host, None)?,
-        of_type2(Kind::Device, None)?,
-        of_hosts::<3, 1>(1, None)?,
-        of_hosts::<2, 2>(1, None)?,
-        of_hosts::<2, 2>(2, None)?,
-    ])
+/// A check of a protocol as it is, which is told at intervals how many states were visited; `None` if a stop was requested
+/// meanwhile.
+pub type Check = fn(&mut dyn FnMut(usize)) -> Option<Checked>;
+
+/// Checks of the protocols as they are, with the states that each has.
+pub const ALL: [(Check, u64); 5] = [
+    (host_line, 283),
+    (device_line, 221),
+    (three_hosts, 17_314),
+    (small_filter, 308_552),
+    (filter, 907_320),
+];
+
+fn host_line(visited: &mut dyn FnMut(usize)) -> Option<Checked> {
+    of_type2(Kind::Host, None, visited)
+}
+
+fn device_line(visited: &mut dyn FnMut(usize)) -> Option<Checked> {
+    of_type2(Kind::Device, None, visited)
+}
+
+fn three_hosts(visited: &mut dyn FnMut(usize)) -> Option<Checked> {
+    of_hosts::<3, 1>(1, None, visited)
+}
+
+fn small_filter(visited: &mut dyn FnMut(usize)) -> Option<Checked> {
+    of_hosts::<2, 2>(1, None, visited)
+}
+
+fn filter(visited: &mut dyn FnMut(usize)) -> Option<Checked> {
+    of_hosts::<2, 2>(2, None, visited)
 }
 
 /// Checks a protocol with a planted mistake, in the smallest machine that shows it; `None` if a stop was requested
 /// meanwhile.
 pub fn with(fault: Fault) -> Option<Checked> {
+    let visited = &mut |_| ();
     match fault {
-        Fault::Shared(fault) => of_hosts::<2, 2>(1, Some(fault)),
+        Fault::Shared(fault) => of_hosts::<2, 2>(1, Some(fault), visited),
         Fault::Type2(fault @ (type2::Fault::BogusData | type2::Fault::SnoopPassesGo)) => {
-            of_type2(Kind::Host, Some(fault))
+            of_type2(Kind::Host, Some(fault), visited)
         }
-        Fault::Type2(fault) => of_type2(Kind::Device, Some(fault)),
+        Fault::Type2(fault) => of_type2(Kind::Device, Some(fault), visited),
     }
 }
 
-/// Steps of eight hosts and six lines with a filter of two entries, drawn at random; `None` if a stop was requested
-/// meanwhile.
-pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Option<Checked> {
+/// Steps of eight hosts and six lines with a filter of two entries, drawn at random; `walked` is called after each walk.
+/// `None` if a stop was requested meanwhile.
+pub fn walks(
+    seeds: std::ops::Range<u64>,
+    steps: usize,
+    walked: &mut dyn FnMut(),
+) -> Option<Checked> {
     let machine = Shared::<8, 6> {
         filter: 2,
         fault: None,
@@ -154,9 +193,11 @@ pub fn walks(seeds: std::ops::Range<u64>, steps: usize) -> Option<Checked> {
             failed = Some(found);
             break;
         }
+        walked();
     }
+    let words = if count == 1 { "walk" } else { "walks" };
     Some(Checked {
-        what: format!("HDM-DB: 8 hosts, 6 lines, filter of 2, {count} random walks"),
+        what: format!("HDM-DB: 8 hosts, 6 lines, filter of 2, {count} random {words}"),
         fault: None,
         states: count * steps as u64,
         steps: Some(count * steps as u64),

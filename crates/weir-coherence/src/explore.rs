@@ -125,6 +125,18 @@ type Seen<State> = HashMap<State, u32, BuildHasherDefault<Fold>>;
 /// # Errors
 /// A rule is broken, there are more states than `limit`, or a stop was requested.
 pub fn explore<M: Machine>(machine: &M, limit: usize) -> Result<Explored, Stopped<M::Step>> {
+    explore_with(machine, limit, &mut |_| ())
+}
+
+/// The same; `visited` is told at intervals how many states were visited.
+///
+/// # Errors
+/// As [`explore`].
+pub fn explore_with<M: Machine>(
+    machine: &M,
+    limit: usize,
+    visited: &mut dyn FnMut(usize),
+) -> Result<Explored, Stopped<M::Step>> {
     let first = machine.canonical(&machine.first());
     let mut seen: Seen<M::State> = HashMap::default();
     seen.insert(first.clone(), 0);
@@ -136,8 +148,11 @@ pub fn explore<M: Machine>(machine: &M, limit: usize) -> Result<Explored, Stoppe
     let mut next = Vec::new();
     let mut steps = 0;
     while let Some(state) = waiting.pop_front() {
-        if ends.len() % LOOK == 0 && stop::requested() {
-            return Err(Stopped::Requested);
+        if ends.len() % LOOK == 0 {
+            visited(ends.len());
+            if stop::requested() {
+                return Err(Stopped::Requested);
+            }
         }
         let at = ends.len() as u32;
         let broken = |rule, seen: &Seen<M::State>, came: &[(u32, u32)]| {

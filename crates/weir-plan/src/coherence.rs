@@ -9,6 +9,11 @@ use weir_lab::view::{View, col};
 use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::units::{Bytes, Nanos};
 
+/// A walk takes as long as a visit to so many states.
+const A_WALK: u64 = 6_000;
+/// And a search for a planted mistake.
+const A_MISTAKE: u64 = 30_000;
+
 /// What is checked and counted.
 #[derive(Debug, Clone, PartialEq, clap::Args)]
 pub struct Coherence {
@@ -92,14 +97,43 @@ pub struct TransactionRow {
 }
 
 impl Coherence {
-    /// Checks and counts; `None` if a stop was requested meanwhile.
-    pub fn run(&self, on: String, parts: Parts) -> Option<CoherencePlan> {
-        let mut checked = check::all()?;
+    /// How many steps of progress it has: checks, walks and mistakes.
+    pub fn steps(&self) -> usize {
+        check::ALL.len() + self.walks as usize + self.faults.len()
+    }
+
+    /// Checks and counts; `None` if a stop was requested meanwhile. `reached` is told how many steps are done, and the share
+    /// of the work that was done.
+    pub fn run(
+        &self,
+        on: String,
+        parts: Parts,
+        mut reached: impl FnMut(usize, f64),
+    ) -> Option<CoherencePlan> {
+        let states: u64 = check::ALL.iter().map(|(_, states)| states).sum();
+        let others = self.walks * A_WALK + self.faults.len() as u64 * A_MISTAKE;
+        let (mut done, mut work) = (0, 0);
+        let mut step = |steps, more| {
+            done += steps;
+            work += more;
+            reached(done, work as f64 / (states + others) as f64);
+        };
+        let mut checked = Vec::new();
+        for (check, states) in check::ALL {
+            let mut before = 0;
+            checked.push(check(&mut |visited| {
+                step(0, visited as u64 - before);
+                before = visited as u64;
+            })?);
+            step(1, states.saturating_sub(before));
+        }
         if self.walks > 0 {
-            checked.push(check::walks(0..self.walks, 2_000)?);
+            let mut walked = || step(1, A_WALK);
+            checked.push(check::walks(0..self.walks, 2_000, &mut walked)?);
         }
         for &fault in &self.faults {
             checked.push(check::with(fault)?);
+            step(1, A_MISTAKE);
         }
         let ways = checked.iter().flat_map(|one| {
             let steps = one.broken.iter().flat_map(|(_, steps)| steps);

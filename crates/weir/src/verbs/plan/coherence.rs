@@ -11,6 +11,7 @@ use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::keeping;
 use crate::machine;
+use crate::progress::Progress;
 use crate::studies::{PLAN_COHERENCE, PLAN_KERNELS};
 
 /// DRAM with its controller, of a load that takes what `dram.idle` says: as in `weir plan latency` (Pond, Figure 7).
@@ -55,7 +56,12 @@ pub(super) struct KernelsArgs {
 pub(super) fn coherence(args: &CoherenceArgs, context: &Context) -> Result<()> {
     let platform = machine::compose(&args.on)?;
     let (parts, _) = parts(&args.on, &platform)?;
-    let found = args.study.run(args.on.clone(), parts);
+    let of = args.study.steps();
+    let mut progress = Progress::begin("plan coherence", of, context.global.quiet);
+    let found = (args.study).run(args.on.clone(), parts, |done, share| {
+        progress.step(done, of, share);
+    });
+    progress.end();
     let found = found.ok_or_else(|| Failure::Partial("stopped; nothing is kept".into()))?;
     keeping::found(context, PLAN_COHERENCE, found)
 }
