@@ -196,7 +196,7 @@ impl Latency {
             "the local latency",
             self.local().get(),
             (1e-3, 1e9),
-            "above 0 ns",
+            "above 0 ns and at most 1 s",
         )?;
         for sockets in distinct(self.sockets.iter().copied()) {
             let bounds = (2.0, f64::from(MOST));

@@ -159,9 +159,10 @@ fn cannot_write(path: &Path, error: io::Error) -> Failure {
     let kind = error.kind();
     let error = anyhow::Error::new(error).context(format!("cannot write {}", path.display()));
     match kind {
-        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::InvalidInput => {
-            Failure::Request(error)
-        }
+        io::ErrorKind::NotFound
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::InvalidInput => Failure::Request(error),
         _ => Failure::Work(error),
     }
 }

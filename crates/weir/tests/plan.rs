@@ -370,7 +370,13 @@ fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
 fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
     let place = Place::new();
     let run = "plan coherence --walks 2 --break no-wait,stale-memrd --format json";
-    let json = place.run(run).expect(0).json();
+    let done = place.run(run).expect(0);
+    assert!(
+        done.err().starts_with("plan coherence: 9 steps\n"),
+        "{}",
+        done.err()
+    );
+    let json = done.json();
     let checks = json["checks"].as_array().unwrap();
     assert_eq!(checks.len(), 8);
     for check in checks {
@@ -402,6 +408,47 @@ fn the_protocol_breaks_no_rule_and_each_planted_mistake_is_found() {
         ("kernels --on emr2s+cxl-a", "no flash"),
     ] {
         place.run(format!("plan {words}")).refuses(2, &[said]);
+    }
+}
+
+#[test]
+fn a_plan_of_no_cluster_of_too_many_or_of_options_that_change_nothing_is_refused() {
+    let place = Place::new();
+    let small = "--machines 4 --days 2";
+    place
+        .run(format!("plan trace -o c.csv {small}").as_str())
+        .expect(0);
+    place.file(
+        "short.csv",
+        "arrival_s,departure_s,cores,memory_gib\n0,9,2,4\n90,99,2,4\n",
+    );
+    std::fs::create_dir(place.path("folder")).unwrap();
+    for (words, said) in [
+        ("plan pool --clusters 0", "0 is not in 1..=10000"),
+        ("plan pool --clusters 4000000000", "is not in 1..=10000"),
+        ("plan packing --trace c.csv --days 3", "--days <DAYS>"),
+        (
+            "plan trace --trace c.csv --shift-day 3 -o d.csv",
+            "--shift-day <DAY>",
+        ),
+        (
+            "plan packing --trace short.csv --at 0.0006",
+            "no VM of short.csv is there after 0.00 days; name another moment with --at",
+        ),
+        (
+            "plan packing --trace folder",
+            "folder is a folder; name a trace in it",
+        ),
+        (
+            "plan trace -o folder --days 2 --machines 4",
+            "cannot write folder",
+        ),
+        (
+            "plan latency --core 1e30s",
+            "must be above 0 ns and at most 1 s",
+        ),
+    ] {
+        place.run(words).refuses(2, &[said]);
     }
 }
 
@@ -477,6 +524,9 @@ fn a_run_of_no_machine_is_compared_without_one() {
     place.run("plan latency --retimer 20ns").expect(0);
     let table = place.run("runs compare 1 2").expect(0).out();
     assert!(table.starts_with("A is run 1, B is run 2\n"), "{table}");
+    let runs = place.run("runs list --format json").expect(0).json();
+    let of = |key: &str| runs["runs"][0][key].clone();
+    assert_eq!((of("machine"), of("machine_kind")), ("".into(), "".into()));
     // Two hosts have one name in a store that was merged, and another version may compute otherwise.
     let db = rusqlite::Connection::open(place.store()).unwrap();
     let other = "UPDATE runs SET digest = 'd2', weir = '0.0.9' WHERE id = 2";

@@ -183,7 +183,7 @@ fn untouched_memory_is_judged_by_day_kept_and_balanced_with_programs() {
         .run("plan balance --programs memory.json --memory programs.json")
         .refuses(
             2,
-            &["memory.json is no document of weir/plan-insensitive/1"],
+            &["memory.json is no document of weir/plan-insensitive/1: its schema is `weir/plan-untouched/1`"],
         );
     place
         .run("plan balance --programs programs.json --memory memory.json --machine other")

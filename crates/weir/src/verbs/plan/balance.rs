@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use serde::Deserialize;
 use weir_lab::Outcome;
 use weir_model::counter_file::MOST_BYTES;
 use weir_model::document::Document;
@@ -57,16 +58,18 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     )
 }
 
+/// What every document has.
+#[derive(Deserialize)]
+struct Head {
+    schema: String,
+}
+
 fn read<O: Outcome>(file: &Path) -> Result<O> {
     let text = files::text(file, "document", MOST_BYTES)?;
     let read = || -> anyhow::Result<O> {
+        let Head { schema } = serde_json::from_str(&text)?;
+        anyhow::ensure!(schema == O::SCHEMA, "its schema is `{schema}`");
         let document: Document<O> = serde_json::from_str(&text)?;
-        anyhow::ensure!(
-            document.header.schema == O::SCHEMA,
-            "its schema is `{}`, and not `{}`",
-            document.header.schema,
-            O::SCHEMA
-        );
         Ok(document.output)
     };
     read()

@@ -85,7 +85,7 @@ enum What {
     /// Say what address ranges that compute save of a link, and what an early
     /// notice of a write hides.
     Kernels(coherence::KernelsArgs),
-    /// Write a trace of VMs: a generated one, or one of Azure in Weir's columns.
+    /// Write a trace of VMs in Weir's columns: a generated one, or one of Azure or Google.
     Trace(TraceArgs),
 }
 
@@ -218,12 +218,19 @@ fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
             }
         };
         let name = format!("{} on {}", traced.name, machine.words());
-        bound.packings.extend(packing.of(
-            &name,
-            &trace.snapshot(second),
-            machine.shape(),
-            &|| !context.stop.requested(),
-        )?);
+        let snapshot = trace.snapshot(second);
+        if snapshot.is_empty() {
+            return Err(Failure::request(format!(
+                "no VM of {} is there after {:.2} days; name another moment with --at",
+                traced.name,
+                f64::from(second) / 86_400.0
+            )));
+        }
+        bound
+            .packings
+            .extend(packing.of(&name, &snapshot, machine.shape(), &|| {
+                !context.stop.requested()
+            })?);
         bound.notes.extend(traces::words(&traced));
     }
     found(context, PLAN_PACKING, bound)

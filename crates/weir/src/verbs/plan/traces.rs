@@ -24,6 +24,7 @@ use crate::driver::header;
 use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::Keeping;
+use crate::output::count;
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -38,6 +39,9 @@ pub(super) enum As {
     #[value(name = "google-2019")]
     Google2019,
 }
+
+/// The most clusters of one plan.
+const MOST_CLUSTERS: i64 = 10_000;
 
 /// Which clusters.
 #[derive(Debug, Clone, clap::Args)]
@@ -62,13 +66,23 @@ pub(super) struct Options {
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(super) machines: u32,
     /// Generated clusters.
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "files", value_parser = clap::value_parser!(u32).range(1..=MOST_CLUSTERS))]
     clusters: u32,
     /// Days of generated clusters.
-    #[arg(long, value_name = "DAYS", default_value_t = 75.0)]
+    #[arg(
+        long,
+        value_name = "DAYS",
+        default_value_t = 75.0,
+        conflicts_with = "files"
+    )]
     days: f64,
     /// Day on which the workloads of generated clusters shift.
-    #[arg(long, value_name = "DAY", default_value_t = 36.0)]
+    #[arg(
+        long,
+        value_name = "DAY",
+        default_value_t = 36.0,
+        conflicts_with = "files"
+    )]
     shift_day: f64,
     /// VMs that the pool's latency slows by at most the margin, where a trace does not say; 43 % at 182 % of the local
     /// latency and a margin of 5 %, 37 % at 222 %.
@@ -137,7 +151,8 @@ impl Options {
         let filled = trace.fill(seed, self.insensitive);
         if filled > 0 {
             context.note(&format!(
-                "{name}: what {filled} VMs touch, and whether the pool slows them, is drawn from the published marginals"
+                "{name}: what {} touch, and whether the pool slows them, is drawn from the published marginals",
+                count(filled, "VM")
             ));
         }
         Ok(Traced {
@@ -153,6 +168,11 @@ impl Options {
             return azure_packing::read(file, self.machine, kind);
         }
         let name = file.display().to_string();
+        if file.is_dir() {
+            return Err(Failure::request(format!(
+                "{name} is a folder; name a trace in it"
+            )));
+        }
         let opened = Input::open(file)
             .with_context(|| format!("cannot read the trace {name}"))
             .map_err(Failure::Request)?;
