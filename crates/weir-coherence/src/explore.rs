@@ -295,3 +295,55 @@ pub fn walk<M: Machine>(
     }
     Ok(state)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Work of two steps begins at 0, and after the second goes on at the state that is given, if one is.
+    struct Work(Option<u32>);
+
+    impl Machine for Work {
+        type State = u32;
+        type Step = u32;
+
+        fn first(&self) -> u32 {
+            0
+        }
+
+        fn next(&self, state: &u32, all: &mut Vec<(u32, u32)>) {
+            let next = if *state < 2 { Some(state + 1) } else { self.0 };
+            all.extend(next.map(|next| (*state, next)));
+        }
+
+        fn broken(&self, _: &u32) -> Option<&'static str> {
+            None
+        }
+
+        fn begins(&self, step: &u32) -> bool {
+            *step == 0
+        }
+
+        fn rests(&self, state: &u32) -> Option<bool> {
+            Some(*state == 0)
+        }
+    }
+
+    #[test]
+    fn work_that_ends_is_counted_and_work_that_stops_or_goes_round_is_found() {
+        let explored = Explored {
+            states: 3,
+            steps: 3,
+            depth: 2,
+        };
+        assert_eq!(explore(&Work(Some(0)), 3), Ok(explored));
+        let stopped = Stopped::TooMany { limit: 2 };
+        assert_eq!(explore(&Work(Some(0)), 2), Err(stopped));
+        for (work, expected) in [(Work(None), STUCK), (Work(Some(1)), ENDLESS)] {
+            match explore(&work, 9) {
+                Err(Stopped::Broken(found)) => assert_eq!(found.rule, expected),
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}

@@ -342,6 +342,20 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_leaves_the_filter_is_taken_back_and_what_leaves_a_cache_leaves_the_filter() {
+        let mut one = Directory::new(1, 4, Some(1));
+        one.access(0, 0, true);
+        let sent = one.access(0, 1, false);
+        let taken = (sent.back_invalidations, sent.invalidations);
+        assert_eq!((taken, sent.write_backs), ((1, 0), 1));
+        // The line that leaves the second host's cache makes room in the filter, and the first host keeps its line.
+        let mut two = Directory::new(2, 1, Some(3));
+        let all = [(0, 0), (1, 1), (1, 2), (1, 3)];
+        let sent = all.map(|(host, line)| two.access(host, line, false).back_invalidations);
+        assert_eq!(sent, [0; 4]);
+    }
+
     fn accesses(hosts: u8) -> impl Strategy<Value = Vec<(Host, Line, bool)>> {
         prop::collection::vec((0..hosts, 0..12_u32, prop::bool::weighted(0.3)), 1..300)
     }

@@ -151,6 +151,8 @@ fn latencies_are_sums_of_what_a_transaction_passes() {
     assert_eq!(shared(Before::Sharers(7), true, true), 41.0);
     assert_eq!(of(Kind::Device, "device stores in device bias"), 100.0);
     assert_eq!(of(Kind::Device, "host stores, both share"), 21.0);
+    let forwarded = "device loads in host bias, host modified it";
+    assert_eq!(of(Kind::Device, forwarded), 141.0);
     assert_eq!(of(Kind::Host, "device loads"), 121.0);
     assert_eq!(of(Kind::Host, "host stores, device has a copy"), 21.0);
 }

@@ -343,3 +343,73 @@ impl Entry {
         self.owner == host || self.hosts & (1 << host) != 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry(id: u64, page: u64) -> Entry {
+        Entry {
+            id,
+            name: format!("n{id}"),
+            offset: page * 4096,
+            size: 8192,
+            generation: 1,
+            state: State::Live,
+            life: Life::Kept,
+            owner: 0,
+            uid: 7,
+            gid: 7,
+            mode: 0o600,
+            hosts: 0,
+            moving: false,
+        }
+    }
+
+    #[test]
+    fn a_table_that_contradicts_itself_is_refused() {
+        let header = Header {
+            uuid: [0; 16],
+            bytes: 16 * 4096,
+            data: 4 * 4096,
+            unit: 4096,
+            places: 1,
+            entries: 8,
+            holders: 8,
+            lease_ms: 1000,
+            quota: 0,
+        };
+        let with = |change: &dyn Fn(&mut Table)| {
+            let mut table = Table {
+                next: 9,
+                entries: vec![entry(1, 4), entry(2, 6)],
+                ..Table::default()
+            };
+            let handle = table.hold(&header, 2, true, Process::default());
+            assert_eq!(handle, Ok(9));
+            change(&mut table);
+            table.check(&header)
+        };
+        assert_eq!(with(&|_| {}), Ok(()));
+        let wrong: [&dyn Fn(&mut Table); 8] = [
+            &|table| table.entries[1].offset -= 4096,
+            &|table| table.entries[1].offset = 15 * 4096,
+            &|table| table.entries[0].offset = 3 * 4096,
+            &|table| table.entries[0].id = 10,
+            &|table| table.entries[0].id = 2,
+            &|table| table.entries[1].name = "n1".into(),
+            &|table| table.holders[0].namespace = 3,
+            &|table| table.holders[0].handle = 10,
+        ];
+        for (nth, change) in wrong.into_iter().enumerate() {
+            assert!(with(change).is_err(), "{nth}");
+        }
+        // A range that is being scrubbed is nobody's.
+        let mut table = Table {
+            entries: vec![entry(1, 4), entry(2, 6)],
+            ..Table::default()
+        };
+        table.entries[0].state = State::Scrubbing(Process::default());
+        assert_eq!((table.used_by(7), table.used_by(8)), (8192, 0));
+    }
+}

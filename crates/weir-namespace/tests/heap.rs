@@ -123,6 +123,41 @@ fn a_heap_is_made_once_and_found_again() {
     ));
 }
 
+#[test]
+fn chunks_of_runs_come_back_without_a_sweep() {
+    let folder = tempfile::tempdir().unwrap();
+    let namespace = namespace(&folder, 512 << 10);
+    let heap = Heap::make(&namespace).unwrap();
+    let empty = heap.stats();
+    let (first, second) = (
+        heap.allocate(16 << 10).unwrap(),
+        heap.allocate(16 << 10).unwrap(),
+    );
+    assert!(heap.free(first + 16).is_err(), "within a run");
+    // What the program wrote there is no sign of objects.
+    namespace.write_at(first, &[0xff; 4096]).unwrap();
+    heap.free(first).unwrap();
+    // One chunk is free before the second run, which is in the way of two.
+    let before = heap.stats();
+    let two = heap.allocate(32 << 10).unwrap();
+    assert!(two > second);
+    heap.free(two).unwrap();
+    assert_eq!(heap.stats(), before);
+    let object = heap.allocate(16).unwrap();
+    assert_eq!(heap.stats().objects, before.objects + 1);
+    heap.free(object).unwrap();
+    assert!(heap.room(object).is_err());
+    heap.free(second).unwrap();
+    // A process that was killed had taken the last chunk for a run: the words of chunks are from byte 128 on.
+    let last = 128 + 8 * (empty.chunks - 1);
+    namespace
+        .write_at(last, &(3_u64 << 56).to_le_bytes())
+        .unwrap();
+    assert!(heap.stats().free_chunks < empty.chunks);
+    heap.sweep(&mut |_| true).unwrap();
+    assert_eq!(heap.stats(), empty);
+}
+
 /// The program that is killed; as a test it does nothing.
 #[test]
 fn allocator() {

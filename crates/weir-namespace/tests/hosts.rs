@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use tempfile::TempDir;
-use weir_namespace::{Change, Create, Keep, Make, NamespaceError, Options, Pool, Resized, User};
+use weir_namespace::{
+    Change, Create, Keep, Life, Make, NamespaceError, Options, Pool, Resized, User,
+};
 
 fn host(name: &str, boot: u64) -> Options {
     Options {
@@ -82,6 +84,34 @@ fn a_namespace_goes_from_one_host_to_another() {
     drop(now);
     b.destroy("n").unwrap();
     assert_eq!(a.first_unscrubbed().unwrap(), None);
+}
+
+#[test]
+fn what_is_handed_over_keeps_nothing_of_its_old_owner() {
+    let (_folder, a, b) = two(30_000);
+    let create = Create {
+        keep: Keep::With(std::process::id()),
+        hosts: vec!["b".into()],
+        ..Create::of(4096)
+    };
+    a.create("n", &create).unwrap();
+    let _held = a.map("n", true).unwrap();
+    a.hand_over("n", "b", true).unwrap();
+    let table = b.table().unwrap();
+    let now = table.named("n").unwrap();
+    assert_eq!((now.hosts, now.life), (0, Life::Kept));
+    assert!(table.holders.is_empty());
+}
+
+#[test]
+fn a_namespace_grows_in_place_into_exactly_what_is_free_behind_it() {
+    let (_folder, a, _b) = two(30_000);
+    for name in ["n", "gap", "behind"] {
+        a.create(name, &Create::of(8192)).unwrap();
+    }
+    a.destroy("gap").unwrap();
+    assert_eq!(a.resize("n", 16384).unwrap(), Resized::InPlace);
+    assert_eq!(a.table().unwrap().named("n").unwrap().generation, 1);
 }
 
 #[test]
@@ -351,6 +381,19 @@ fn a_user_has_at_most_its_quota() {
     );
     assert!(pool.resize("n", 20480).is_err());
     pool.resize("n", 16384).unwrap();
+    // Nor is a user given more.
+    let root = Options {
+        user: user(0, &[0]),
+        ..host("a", 1)
+    };
+    let root = Pool::open(folder.path().join("pool"), root).unwrap();
+    root.create("m", &Create::of(4096)).unwrap();
+    let given = Change {
+        uid: Some(7),
+        ..Change::default()
+    };
+    let refused = root.change("m", &given).unwrap_err();
+    assert!(matches!(refused, NamespaceError::Quota { .. }), "{refused}");
 }
 
 /// Hosts without a common lock of the kernel and without atomic operations between them never have the lock at the same
@@ -506,5 +549,6 @@ fn a_namespace_is_not_opened_while_it_moves() {
     assert_eq!((&bytes, held.bytes()), (b"kept", 16384));
     let table = a.table().unwrap();
     assert_eq!((table.entries.len(), table.holders.len()), (2, 1));
+    assert_eq!(table.named("n").unwrap().generation, 2);
     assert_eq!(a.first_unscrubbed().unwrap(), None);
 }

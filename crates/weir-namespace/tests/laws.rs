@@ -103,6 +103,7 @@ fn sequence(steps: Vec<Step>) {
                     Ok(_) => {
                         let before = model[&name];
                         let now = size.next_multiple_of(4096);
+                        assert!(now >= before || references(&open, &name) == 0);
                         model.insert(name.clone(), now);
                         if let Ok(namespace) = pool.map(&name, false) {
                             assert_eq!(namespace.bytes(), now);

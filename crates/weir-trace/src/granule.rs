@@ -214,3 +214,27 @@ impl Granules {
         (all, 1 << self.shift)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn granules_keep_their_addresses_as_they_become_coarser() {
+        let mut all = Granules::new();
+        for page in 0..=MOST as u64 {
+            all.at(page << FINEST).visits += 1;
+        }
+        let (sorted, size) = all.sorted();
+        assert_eq!(size, 2 << FINEST);
+        assert_eq!(sorted.len(), MOST / 2 + 1);
+        for (nth, (from, granule)) in (0..).zip(sorted) {
+            let visits = if nth == MOST as u64 / 2 { 1 } else { 2 };
+            assert_eq!((from, granule.visits), (nth * size, visits));
+        }
+        let mut finer = Granules::new();
+        finer.at(5 << FINEST).visits = 10;
+        all.merge(&finer);
+        assert_eq!(all.at(4 << FINEST).visits, 12);
+    }
+}

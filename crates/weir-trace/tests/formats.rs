@@ -22,6 +22,18 @@ impl Sink for Seen {
     }
 }
 
+/// What a decoder gave of a program whose accesses all stay in the first-level cache.
+struct Near(Vec<Access>);
+
+impl Sink for Near {
+    fn instructions(&mut self, _: u64) {}
+
+    fn access(&mut self, access: Access) -> bool {
+        self.0.push(access);
+        false
+    }
+}
+
 fn access(address: u64, bytes: u32, store: bool) -> Access {
     Access {
         address,
@@ -110,6 +122,66 @@ fn champsim_knows_which_load_an_address_comes_from() {
         ],
         3,
     );
+}
+
+#[test]
+fn champsim_forgets_loads_that_are_done_and_those_of_the_stack_pointer() {
+    let load = |register, from, address| {
+        let registers = [register, 0, from, 0, 0, 0];
+        record(0x40_1000, registers, [0, 0], [address, 0, 0, 0])
+    };
+    let from = |between: usize, register| {
+        let other = record(0x40_1004, [9, 0, 0, 0, 0, 0], [0, 0], [0; 4]);
+        let all = [
+            load(register, 0, 0x10_0000),
+            other.repeat(between),
+            load(5, register, 0x20_0000),
+        ];
+        let (seen, _) = read(Format::Champsim, &all.concat(), 64).unwrap();
+        seen.accesses[1].from
+    };
+    assert_eq!(from(511, 3), Some(0x10_0000));
+    assert_eq!(from(512, 3), None);
+    assert_eq!(from(0, 6), None);
+}
+
+#[test]
+fn a_load_that_stays_in_the_first_level_cache_delays_nothing() {
+    let load = |register, from, address| {
+        let registers = [register, 0, from, 0, 0, 0];
+        record(0x40_1000, registers, [0, 0], [address, 0, 0, 0])
+    };
+    let champsim = [load(3, 0, 0x10_0000), load(5, 3, 0x20_0000)].concat();
+    let entries = [
+        entry(25, 0, 5),
+        entry(17, 1, 0),
+        entry(0, 8, 0x1000),
+        entry(0x7757, 0, 0x1000),
+        entry(0, 8, 0x2000),
+    ]
+    .concat();
+    for (format, bytes) in [(Format::Champsim, champsim), (Format::Drmemtrace, entries)] {
+        let mut near = Near(Vec::new());
+        let mut decoder = Decoder::new(format, &bytes).unwrap();
+        decoder.decode(&bytes, &mut near).unwrap();
+        let from: Vec<_> = near.0.iter().map(|access| access.from).collect();
+        assert_eq!(from, [None, None], "{format}");
+    }
+}
+
+#[test]
+fn entries_behind_a_part_that_was_skipped_know_their_place_and_no_load_before_it() {
+    let before = [entry(25, 0, 5), entry(17, 1, 0), entry(0, 8, 0x1000)].concat();
+    let behind = [entry(0x7757, 0, 0x1000), entry(0, 8, 0x2000)].concat();
+    let mut seen = Seen::default();
+    let mut decoder = Decoder::new(Format::Drmemtrace, &before).unwrap();
+    decoder.decode(&before, &mut seen).unwrap();
+    decoder.skip(1200);
+    decoder.decode(&behind, &mut seen).unwrap();
+    assert_eq!(seen.accesses[1], access(0x2000, 8, false));
+    let wrong = decoder.decode(&entry(99, 0, 0), &mut seen).unwrap_err();
+    let place = 36 + 1200 + 24;
+    assert!(wrong.to_string().starts_with(&format!("byte {place}: ")));
 }
 
 #[test]
@@ -243,6 +315,10 @@ fn an_entry_of_the_plugin_says_where_an_address_was_loaded_while_that_load_may_b
         from(0x2000),
         load(0x4000),
         load(0x6000),
+        // An entry is of one load.
+        from(0x4000),
+        load(0x7000),
+        load(0x8000),
     ]
     .concat();
     let loaded = |address, from| Access {
@@ -255,6 +331,8 @@ fn an_entry_of_the_plugin_says_where_an_address_was_loaded_while_that_load_may_b
         loaded(0x3000, None),
         loaded(0x4000, None),
         loaded(0x6000, None),
+        loaded(0x7000, Some(0x4000)),
+        loaded(0x8000, None),
     ];
     gives(Format::Drmemtrace, &entries, &expected, 1112);
 }

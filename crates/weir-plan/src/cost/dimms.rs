@@ -126,6 +126,36 @@ mod tests {
     }
 
     #[test]
+    fn what_is_left_over_is_the_memory_saved_less_pool_and_parts_of_all_servers() {
+        let mut prices = Prices::builtin().unwrap();
+        (prices.cables, prices.card) = (Usd(20.0), Usd(30.0));
+        let half = Fleet {
+            price_ratio: 0.5,
+            ..GENOA
+        };
+        // A quarter of 32 servers of 3072 GB, and the 15,744 GB of the pool at half the price.
+        let memory = prices.server_dram.get() * (24_576.0 - 7_872.0);
+        let wanted = memory - 32.0 * 50.0 - prices.of_pool().get();
+        assert!((half.cuts(&prices)[0].net.get() - wanted).abs() < 1e-6);
+    }
+
+    #[test]
+    fn a_need_that_is_met_exactly_takes_no_step_more() {
+        let prices = Prices::builtin().unwrap();
+        for steps in 1..64u32 {
+            // From DIMMs of 96 GB to 64 GB, of 73,728 GB; a step is twelve DIMMs of 32 GB.
+            let saved = 1.0 / 3.0 - 384.0 * f64::from(steps) / 73_728.0;
+            let fleet = Fleet {
+                dimm: 96,
+                saved,
+                ..GENOA
+            };
+            let have = fleet.cuts(&prices)[0].have_pool;
+            assert_eq!(have, Bytes::gib(384 * u64::from(steps)));
+        }
+    }
+
+    #[test]
     fn a_socket_has_the_published_sizes() {
         let one = Fleet {
             sockets: 1,

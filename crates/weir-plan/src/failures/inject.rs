@@ -381,6 +381,24 @@ mod tests {
     }
 
     #[test]
+    fn the_largest_vms_are_started_first() {
+        let topology = topology(SMALL, 3);
+        let running: Vec<Running> = (0..)
+            .zip([12, 16, 16, 20])
+            .map(|(at, gib)| Running::new((at, vm(0, STAYS, 1, gib)), 0, &topology))
+            .collect();
+        let broken = Broken {
+            part: Part::Machine,
+            machine: 0,
+            device: 0,
+            page: 0.0,
+        };
+        // 20 and 12 GiB fill one of the two machines that are left, and 16 and 16 the other.
+        let harm = topology.harm((0, &running, &[]), broken, 2).unwrap();
+        assert_eq!((harm.killed, harm.restarted), (4, 4));
+    }
+
+    #[test]
     fn moments_are_those_of_the_seed() {
         let generate = Generate {
             machines: 8,

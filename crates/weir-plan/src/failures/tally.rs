@@ -183,3 +183,66 @@ pub fn copies(
 pub(super) fn words(sockets: u32) -> String {
     format!("{sockets} sockets")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::failures::inject::Harm;
+    use crate::failures::part::Broken;
+    use crate::trace::Machine;
+
+    #[test]
+    fn hours_are_those_of_starting_again_of_the_repair_and_of_half_a_wait() {
+        let topology = Topology {
+            sockets: vec![4],
+            machines: 8,
+            machine: Machine {
+                millicores: 8000,
+                memory_mib: 32 * GIB,
+            },
+            share: 0.5,
+            optional: 0.0,
+            devices: 1,
+            interleaved: false,
+            switched: false,
+            moments: 1,
+            seed: 1,
+        };
+        let failed = Failed {
+            sockets: 4,
+            broken: Broken {
+                part: Part::Device,
+                machine: 0,
+                device: 0,
+                page: 0.0,
+            },
+            harm: Harm {
+                there: 10,
+                killed: 3,
+                restarted: 2,
+                refused: 1,
+                waiting: 4,
+                ..Harm::default()
+            },
+        };
+        let mut rates = Rates::builtin().unwrap();
+        (rates.restart_hours, rates.life_years) = (0.5, 5.0);
+        let of = rates
+            .list
+            .iter_mut()
+            .find(|rate| rate.part == "pool device");
+        let of = of.unwrap();
+        (of.low_pct, of.rate_pct, of.high_pct, of.down_hours) = (1.0, 2.0, 8.0, 10.0);
+        let rows = parts(&topology, &[failed], &rates);
+        let row = &rows[0];
+        // Four pools; 2 x 0.5 h, 1 x 10 h, and 4 x 5 h.
+        let hours = [row.vm_hours_low, row.vm_hours, row.vm_hours_high];
+        for (found, wanted) in hours.into_iter().zip([1.24, 2.48, 9.92]) {
+            assert!((found - wanted).abs() < 1e-9, "{row:?}");
+        }
+        let prices = Prices::builtin().unwrap();
+        let copy = &copies(&topology, &rows, &rates, &prices)[0];
+        assert_eq!(copy.devices, 4);
+        assert!((copy.price.get() - 5.0 * copy.a_year.get()).abs() < 1e-6);
+    }
+}

@@ -95,6 +95,8 @@ mod tests {
     fn three_quarters_leave_no_room_for_halves() {
         // Five of 3/4 and four of 1/2: five bins and two more, where the volume says six.
         assert_eq!(one_dimension(&[(75, 5), (50, 4)], 100), 7);
+        // Nor two of 12 in 20 for one of 9, though the volume is that of two bins.
+        assert_eq!(one_dimension(&[(12, 2), (9, 1)], 20), 3);
     }
 
     #[test]

@@ -197,6 +197,11 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_single_machine_counts_as_far_as_it_is_full() {
+        assert_eq!(pack(&[kind(50, 100, 1)], MACHINE).fractional, 0.5);
+    }
+
     fn any_kinds() -> impl Strategy<Value = Vec<Kind>> {
         let one = (1..=100u64, 1..=400u64, 1..40u64);
         prop::collection::vec(

@@ -223,8 +223,16 @@ mod tests {
 
     impl Case {
         fn new(vms: impl IntoIterator<Item = (u32, u32, u32, u32)>, count: usize) -> Self {
+            Self::touched(vms.into_iter().map(|vm| (vm, UNKNOWN)), count)
+        }
+
+        /// The same with what VMs touch, in percent.
+        fn touched(
+            vms: impl IntoIterator<Item = ((u32, u32, u32, u32), u8)>,
+            count: usize,
+        ) -> Self {
             let mut trace = Trace::default();
-            for (arrival, life, cores, memory_mib) in vms {
+            for ((arrival, life, cores, memory_mib), touched_pct) in vms {
                 trace.push(Vm {
                     arrival,
                     departure: arrival + life,
@@ -232,7 +240,7 @@ mod tests {
                     memory_mib,
                     customer: 0,
                     kind: 0,
-                    touched_pct: UNKNOWN,
+                    touched_pct,
                     insensitive: Some(arrival % 2 == 0),
                 });
             }
@@ -317,6 +325,29 @@ mod tests {
         );
         // Both machines have the same peak, and a pool has 8.5 GiB for each.
         assert_eq!(half[1].uniform, all(mib(17)));
+    }
+
+    #[test]
+    fn vms_touch_the_pool_with_what_they_use_beyond_their_local_half() {
+        let vm = |touched| ((0, 100, 1, 8 * GIB), touched);
+        let case = Case::touched([vm(40), vm(60), vm(70)], 1);
+        assert_eq!(case.kept(Policy::Fixed(0.5), &[1])[0].touching, 2);
+    }
+
+    /// The second VM starts a second after the first left, when the pool has nothing else: 32 GiB in two seconds.
+    #[test]
+    fn a_start_waits_for_all_that_the_peak_does_not_leave_unused() {
+        let case = Case::new([(0, 100, 4, 32 * GIB), (101, 100, 4, 32 * GIB)], 1);
+        let starts = case.kept(Policy::Fixed(1.0), &[1])[0].starts;
+        assert_eq!(starts.needed().map(|speed| speed.get()), Some(20.0));
+    }
+
+    #[test]
+    fn a_pool_of_fewer_machines_than_others_is_divided_by_its_own() {
+        let vms = [8, 32, 8].map(|gib| (0, 100, 4, gib * GIB));
+        let kept = Case::new(vms, 3).kept(Policy::Fixed(0.5), &[2])[0];
+        // The second machine has a pool alone, and the others one together.
+        assert_eq!(kept.uniform.pool_mib, 3 * 16 * u64::from(GIB));
     }
 
     fn vms() -> impl Strategy<Value = Vec<(u32, u32, u32, u32)>> {

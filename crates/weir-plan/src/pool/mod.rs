@@ -259,8 +259,8 @@ impl Pools {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::trace::Vm;
     use crate::trace::generate::{Generate, MACHINE};
+    use crate::trace::{GIB, UNKNOWN, Vm};
 
     fn pools(sockets: Vec<u32>, machines: u32) -> Pools {
         Pools {
@@ -308,6 +308,42 @@ mod tests {
         assert_eq!(said(vec![cluster(1, 2.0), late, early]), alone);
         let nothing = said(vec![cluster(3, 0.0)]);
         assert_eq!((nothing.clusters, nothing.savings.len()), (0, 0));
+    }
+
+    #[test]
+    fn needs_are_of_the_time_that_was_replayed_and_of_pools_of_the_machines_that_were_asked_for() {
+        let pools = Pools {
+            machine: Machine {
+                millicores: 4000,
+                memory_mib: 64 * GIB,
+            },
+            ..pools(vec![2, 4], 2)
+        };
+        let mut trace = Trace::default();
+        for (arrival, departure, gib) in
+            [(0, 100, 32), (0, 150, 2), (100, 1000, 2), (150, 1000, 32)]
+        {
+            trace.push(Vm {
+                arrival,
+                departure,
+                millicores: 4000,
+                memory_mib: gib * GIB,
+                customer: 0,
+                kind: 0,
+                touched_pct: UNKNOWN,
+                insensitive: Some(false),
+            });
+        }
+        let replayed = pools.replay(&trace, &mut |_| true).unwrap();
+        // The half of both peaks is in two pools of a machine at its own time, and once in one of two.
+        let kept = |size: usize| replayed.needs.kept[0][size].summed.pool_mib / u64::from(GIB);
+        assert_eq!((kept(0), kept(1)), (32, 17));
+        // Machines have room for all, so that no slice is used of the half that may be. The last VM arrives after 150 s.
+        let need = replayed.needs.with[0][0].unwrap();
+        let seconds = [32.0 * 100.0, 2.0 * 150.0, 2.0 * 50.0];
+        let gib_seconds = f64::from(GIB) * seconds.iter().sum::<f64>();
+        assert_eq!(need.pooled, (0.0, gib_seconds / 2.0, gib_seconds));
+        assert_eq!(need.slow, (0.0, 4.0 * split::SLOWED));
     }
 
     #[test]

@@ -218,6 +218,33 @@ mod tests {
         );
     }
 
+    #[test]
+    fn frequent_mispredictions_are_as_frequent_as_they_were_given() {
+        let trace = Generate::default().run().unwrap();
+        let known = Known::of(&trace, 1);
+        let policy = Policy::Pond(Predictions {
+            marked: 0.4,
+            false_positives: 0.2,
+            untouched: 0.2,
+            over_predicted: 0.3,
+        });
+        let splits = (0u64..).zip(trace.vms());
+        let splits: Vec<(Vm, Split)> = splits
+            .map(|(at, vm)| (vm, policy.split(&vm, at, &known)))
+            .collect();
+        let share = |is: &dyn Fn(&(Vm, Split)) -> bool| {
+            splits.iter().filter(|one| is(one)).count() as f64 / splits.len() as f64
+        };
+        let wrong = share(&|(_, split)| split.slow == 1.0);
+        let right = share(&|(vm, split)| {
+            vm.insensitive == Some(true) && split.slow == 0.0 && split.slices == vm.memory_mib / GIB
+        });
+        let over = share(&|(_, split)| split.slow == SLOWED);
+        for (found, wanted) in [(wrong, 0.2), (right, 0.2), (over, 0.3)] {
+            assert!((found - wanted).abs() < 0.06, "{wrong} {right} {over}");
+        }
+    }
+
     proptest! {
         #[test]
         fn a_pool_never_has_more_than_the_vm_and_never_part_of_a_slice(
