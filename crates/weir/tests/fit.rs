@@ -158,6 +158,35 @@ fn a_fitted_machine_has_the_curves_of_the_one_that_was_measured() {
     );
 }
 
+#[test]
+fn a_limit_of_reads_and_writes_together_is_not_taken_for_turns_of_the_card() {
+    let place = Place::new();
+    place.file("small.toml", SMALL);
+    let wide = CARD.replace("lanes = 8", "lanes = 16");
+    let wide = wide.replace("channels = 1", "channels = 2");
+    let wide = wide.replace("read = \"20", "total = \"40 GB/s\"\nread = \"36");
+    place.file("card.toml", &wide);
+    for words in [
+        "bench loaded --tier dram,cxl0 --mix reads,2:1,1:1 --threads 7 --pause 0ns,4ns,8ns,12ns,20ns,40ns,200ns",
+        "bench bandwidth --tier dram,cxl0 --op ld,st,nt_st --threads 1,7",
+    ] {
+        let on = ["--on", "./small.toml+./card.toml"];
+        let words: Vec<&str> = words.split(' ').chain(on).collect();
+        place.run(&words).expect(0);
+    }
+    let fit = "platforms fit 1 2 -o mine.toml --format json";
+    let document: Value = serde_json::from_str(&place.run(fit).expect(0).out()).unwrap();
+    let parameters = document["parameters"].as_array().unwrap();
+    let total = parameters.iter().find(|p| p["key"] == "total").unwrap();
+    let gbps = total["value"].as_str().unwrap().split(' ').next().unwrap();
+    assert!((39.0..42.1).contains(&gbps.parse().unwrap()), "{total}");
+    let checks = document["checks"].as_array().unwrap();
+    let is_held_out = |c: &&Value| c["mix"] == "2:1" && c["tier"] == "cxl0";
+    let held_out = checks.iter().find(is_held_out).unwrap();
+    // Short turns of the card's DRAM cost one read to one write as much, and two reads to one write far less.
+    assert!(held_out["median_pct"].as_f64().unwrap() < 5.0, "{held_out}");
+}
+
 /// What MLC prints.
 const MLC: &str = "\
 Intel(R) Memory Latency Checker - v3.11

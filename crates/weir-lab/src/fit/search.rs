@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use weir_model::platform::{Definition, ParameterRow, Provenance, steps};
 use weir_model::topology::{TierName, Topology};
+use weir_model::units::GbPerSec;
 
 use super::check::{noise, spec, telling};
-use super::evidence::LoadedPoint;
+use super::evidence::{LoadedPoint, What};
 use super::outcome::{FittedParameter, How};
+use super::put::rounded;
 use super::twin::Twin;
 use super::{Fit, LoadedCurve};
 use crate::{Lab, LabError, PointSpec};
@@ -28,11 +30,12 @@ const HOST: [&str; 8] = [
     "dram.ranks",
 ];
 /// Those of a device.
-const DEVICE: [&str; 10] = [
+const DEVICE: [&str; 11] = [
     "controller",
     "queue",
     "read_limit",
     "efficiency",
+    "total",
     "ranks",
     "write_queue",
     "drain_at",
@@ -47,6 +50,11 @@ const LEAST: f64 = 0.01;
 /// A model that is as far as this from the figures is looked for from the values of a known host or device, too: queues and turns of
 /// writes do the same to a curve, so that one key after the other may lead nowhere.
 const FAR: f64 = 0.05;
+/// A device may limit reads and writes together where temporal stores move less than this part of what loads and non-temporal
+/// stores move each alone.
+const LIMITED: f64 = 0.85;
+/// Such a limit is at most this much above what temporal stores reach: turns of its DRAM cost them a little.
+const ABOVE: f64 = 1.05;
 /// A point that is far away counts no more than this.
 const FARTHEST: f64 = 1.0;
 
@@ -94,14 +102,11 @@ pub fn search(
         one.at = one.distance(twin)?;
         let mut found = one.descend(twin)?;
         if one.at > FAR.max(3.0 * one.alike) {
-            let (so_far, at) = (twin.clone(), one.at);
-            one.begin_elsewhere(&start, twin)?;
-            let again = one.descend(twin)?;
-            match one.at + one.alike < at {
-                true => found = again,
-                false => *twin = so_far,
-            }
+            let other = one.elsewhere(&start)?;
+            one.begin_at(&start, other, twin, &mut found)?;
         }
+        let other = one.limited(&start, twin)?;
+        one.begin_at(&start, other, twin, &mut found)?;
         total = one.steps;
         done.extend(found);
     }
@@ -137,6 +142,37 @@ struct Search<'a> {
 type Tried = (String, f64);
 
 impl Search<'_> {
+    /// The same from another beginning, if there is one. What is nearer stays.
+    fn begin_at(
+        &mut self,
+        start: &Twin,
+        other: Option<Twin>,
+        twin: &mut Twin,
+        found: &mut Vec<FittedParameter>,
+    ) -> Result<(), LabError> {
+        let Some(mut other) = other else {
+            return Ok(());
+        };
+        let part = self.part.clone();
+        self.assumed.clear();
+        for key in keys(part.as_ref()) {
+            if let Some((row, _)) = self.range(start, part.as_ref(), key)? {
+                self.assumed.insert(row.key.clone(), row);
+            }
+        }
+        self.steps += keys(part.as_ref()).len();
+        let Some(first) = self.possible(&other)? else {
+            return Ok(());
+        };
+        let at = std::mem::replace(&mut self.at, first);
+        let again = self.descend(&mut other)?;
+        match self.at + self.alike < at {
+            true => (*twin, *found) = (other, again),
+            false => self.at = at,
+        }
+        Ok(())
+    }
+
     /// One key after the other, and what was solved first once more: it was solved with the others as they were assumed.
     fn descend(&mut self, twin: &mut Twin) -> Result<Vec<FittedParameter>, LabError> {
         let part = self.part.clone();
@@ -169,13 +205,8 @@ impl Search<'_> {
     }
 
     /// What is assumed as it is in the host or device of the library that is nearest so.
-    fn begin_elsewhere(&mut self, start: &Twin, twin: &mut Twin) -> Result<(), LabError> {
-        let part = self.part.clone();
-        let mut ranges = Vec::new();
-        for key in keys(part.as_ref()) {
-            ranges.extend(self.range(start, part.as_ref(), key)?);
-        }
-        self.steps += keys(part.as_ref()).len();
+    fn elsewhere(&self, start: &Twin) -> Result<Option<Twin>, LabError> {
+        let part = self.part.as_ref();
         let mut best: Option<(Twin, f64)> = None;
         let mut seen = BTreeSet::new();
         for known in self.fit.library.list() {
@@ -188,33 +219,79 @@ impl Search<'_> {
                 continue;
             }
             let rows = known.parameters();
-            let value = |key: &str| rows.iter().find(|row| row.key == key).map(|row| &row.value);
-            let mut other = start.clone();
-            for (row, _) in &ranges {
-                let value = value(&row.key).unwrap_or(&row.value);
-                other.set(part.as_ref(), &row.key, value, row.provenance.clone());
-            }
-            let text = other.draft_mut(part.as_ref()).map(|draft| draft.text());
-            if !seen.insert(text) {
+            let value = |key: &str| Some(rows.iter().find(|row| row.key == key)?.value.clone());
+            let mut other = self.assuming(start, value)?;
+            if !seen.insert(other.draft_mut(part).map(|draft| draft.text())) {
                 continue;
             }
             if self.lab.stopped() {
                 return Err(LabError::Stopped);
             }
-            let at = match self.distance(&other) {
-                Err(LabError::Nothing(_)) => continue,
-                at => at?,
+            let Some(at) = self.possible(&other)? else {
+                continue;
             };
             if best.as_ref().is_none_or(|(_, least)| at < *least) {
                 best = Some((other, at));
             }
         }
-        if let Some((other, at)) = best {
-            (*twin, self.at) = (other, at);
+        Ok(best.map(|(other, _)| other))
+    }
+
+    /// What was solved for so far with a limit of reads and writes together, where temporal stores, which move as much in each
+    /// direction, show that there may be one.
+    fn limited(&self, start: &Twin, solved: &Twin) -> Result<Option<Twin>, LabError> {
+        let Some(tier) = self.part.as_ref() else {
+            return Ok(None);
+        };
+        let most = |kind: fn(What) -> bool| {
+            let of_tier = self.fit.evidence.singles.iter().filter(|s| s.tier == *tier);
+            let values = of_tier.filter(|s| kind(s.what)).map(|s| s.value);
+            values.fold(0.0, f64::max)
+        };
+        let both = 2.0 * most(|what| matches!(what, What::Stores(_)));
+        let apart = most(|what| matches!(what, What::Loads(_)))
+            + most(|what| matches!(what, What::Posted(_)));
+        if both <= 0.0 || both >= LIMITED * apart {
+            return Ok(None);
         }
-        let rows = ranges.into_iter().map(|(row, _)| (row.key.clone(), row));
-        self.assumed = rows.collect();
-        Ok(())
+        let mut solved = solved.clone();
+        let value = |key: &str| Some(solved.draft_mut(Some(tier))?.get(key)?.to_owned());
+        let mut other = self.assuming(start, value)?;
+        let shown = |gbps: f64| GbPerSec(rounded(gbps)).to_string();
+        let provenance = Provenance::Assumed {
+            low: shown(both),
+            high: shown(both * ABOVE),
+            why: "temporal stores move less than loads and non-temporal stores move each alone"
+                .into(),
+        };
+        let value = shown(both * ABOVE.sqrt());
+        other.set(Some(tier), "total", &value, provenance);
+        Ok(Some(other))
+    }
+
+    /// What is assumed at the start, with other values.
+    fn assuming(
+        &self,
+        start: &Twin,
+        mut value: impl FnMut(&str) -> Option<String>,
+    ) -> Result<Twin, LabError> {
+        let part = self.part.as_ref();
+        let mut other = start.clone();
+        for key in keys(part) {
+            if let Some((row, _)) = self.range(start, part, key)? {
+                let value = value(&row.key).unwrap_or(row.value);
+                other.set(part, &row.key, &value, row.provenance);
+            }
+        }
+        Ok(other)
+    }
+
+    /// The distance; `None` where values contradict each other.
+    fn possible(&self, twin: &Twin) -> Result<Option<f64>, LabError> {
+        match self.distance(twin) {
+            Err(LabError::Nothing(_)) => Ok(None),
+            distance => distance.map(Some),
+        }
     }
 
     fn step(&self) -> Result<(), LabError> {
@@ -247,10 +324,7 @@ impl Search<'_> {
     ) -> Result<f64, LabError> {
         let mut other = twin.clone();
         other.set(part, key, value, Provenance::Source("tried".into()));
-        match self.distance(&other) {
-            Err(LabError::Nothing(_)) => Ok(f64::INFINITY),
-            distance => distance,
-        }
+        Ok(self.possible(&other)?.unwrap_or(f64::INFINITY))
     }
 
     fn solve(
