@@ -343,7 +343,7 @@ class _plan:
         """Say what address ranges that compute save of a link, and what an early notice of a write hides"""
         ...
     def trace(self, *, trace: Optional[Values] = None, as_: Optional[Literal['own', 'azure-vm', 'azure-packing', 'google-2019']] = None, machine_id: Optional[Value] = None, low_priority: bool = False, machine: Optional[Value] = None, machines: Optional[Value] = None, clusters: Optional[Value] = None, days: Optional[Value] = None, shift_day: Optional[Value] = None, insensitive: Optional[Value] = None, out: Optional[Value] = None, on: Optional[Value] = None, store: Optional[Value] = None, seed: Optional[Value] = None, error: Optional[Value] = None, wait: Optional[Value] = None, engine: Optional[Literal['local', 'ray', 'slurm']] = None, workers: Optional[Value] = None, worker_folder: Optional[Value] = None, quiet: bool = False) -> Any:
-        """Write a trace of VMs: a generated one, or one of Azure in Weir's columns"""
+        """Write a trace of VMs in Weir's columns: a generated one, or one of Azure or Google"""
         ...
 
 plan: _plan

@@ -294,6 +294,36 @@ mod tests {
     }
 
     #[test]
+    fn a_dimm_takes_what_the_nearest_known_size_does_and_half_of_it_without_traffic() {
+        let silicon = silicon();
+        let watts = |gib: f64, utilisation: f64| {
+            let channels = vec![Channels {
+                count: 2.0,
+                gib,
+                utilisation,
+            }];
+            let parts = Parts {
+                channels,
+                ..Coaxial::X4.parts()
+            };
+            silicon.power(&parts).dimms
+        };
+        // Between 32 and 128 GiB the middle of factors is 64.
+        let (small, large) = (2.0 * 551.0 / 48.0, 2.0 * 200.0 / 12.0);
+        for (gib, utilisation, expected) in [
+            (16.0, 0.21, small),
+            (60.0, 0.21, small),
+            (70.0, 0.52, large),
+            (512.0, 0.52, large),
+            (32.0, 0.0, small / 2.0),
+            (128.0, 0.26, large * 0.75),
+        ] {
+            let found = watts(gib, utilisation);
+            assert!((found - expected).abs() < 1e-9, "{gib}: {found} {expected}");
+        }
+    }
+
+    #[test]
     fn every_mistake_names_its_line_and_key() {
         let text = BUILTIN
             .replace("value = 6.5", "value = -1")

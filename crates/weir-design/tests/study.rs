@@ -206,6 +206,65 @@ fn a_probe_has_the_latency_of_memory_under_load() {
     );
 }
 
+#[test]
+fn figures_of_two_workloads_follow_from_those_of_each() {
+    let of = |workloads: &[(&str, f64)]| {
+        let named = |(name, weight): &(&str, f64)| {
+            format!("[[workload]]\nname = \"{name}\"\nweight = {weight}\n")
+        };
+        let named: String = workloads.iter().map(named).collect();
+        let wanted = ["watts", "edp", "p99"].map(|o| format!("[[objective]]\nname = \"{o}\"\n"));
+        let text = SMALL
+            .replace("values = [0, 1, 2]", "values = [1]")
+            .replace("[[workload]]\nname = \"scan-column\"\n", &named)
+            .replace("[[objective]]\nname = \"dollars\"\n", &wanted.concat());
+        let found = whole(&text, &Store::default());
+        let [_, mixed] = found.designs.as_slice() else {
+            panic!("{found:?}")
+        };
+        let (watts, edp) = (mixed.watts.unwrap(), mixed.edp.unwrap());
+        // Speed is of the design without pages on the card; the product has the square of cycles per instruction.
+        (
+            watts,
+            (edp / watts).sqrt(),
+            mixed.speed.unwrap(),
+            mixed.p99_ns.unwrap(),
+        )
+    };
+    let names = ["scan-column", "gups"];
+    let [one, other] = names.map(|name| of(&[(name, 1.0)]));
+    assert!(one.2 != other.2 && one.1 != other.1, "{one:?} {other:?}");
+    let both = of(&[(names[0], 1.0), (names[1], 3.0)]);
+    let mean = |a: f64, b: f64| (a + 3.0 * b) / 4.0;
+    let geometric = |a: f64, b: f64| mean(a.ln(), b.ln()).exp();
+    let expected = [
+        (both.0, mean(one.0, other.0)),
+        (both.1, geometric(one.1, other.1)),
+        (both.2, geometric(one.2, other.2)),
+        (both.3, one.3.max(other.3)),
+    ];
+    for (found, expected) in expected {
+        assert!((found / expected - 1.0).abs() < 1e-9, "{found} {expected}");
+    }
+}
+
+#[test]
+fn each_card_costs_as_much_as_the_one_before() {
+    let found = whole(SMALL, &Store::default());
+    let dollars = |cards: &str| {
+        let own = found
+            .designs
+            .iter()
+            .find(|own| own.values == [cards, "dram"]);
+        own.and_then(|own| own.dollars).unwrap()
+    };
+    let [none, one, two] = ["0", "1", "2"].map(dollars);
+    assert!(
+        one > none && (two - 2.0 * one + none).abs() < 1e-6,
+        "{none} {one} {two}"
+    );
+}
+
 /// The designs of a space, by their first value.
 fn by_controller(found: &Designs) -> BTreeMap<&str, (f64, f64)> {
     let designs = found.designs.iter();

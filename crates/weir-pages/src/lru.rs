@@ -171,3 +171,53 @@ impl Lru {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+    use weir_model::units::Bytes;
+
+    /// Pages of a preset, of which a node holds this many by kind and list.
+    fn holding(anon: [u64; 2], file: [u64; 2]) -> Pages {
+        let mut pages = Pages::new(&presets::by_name("web1", Bytes::mib(64)).unwrap());
+        pages.lists[At::Fast as usize] = [anon, file];
+        pages
+    }
+
+    #[test]
+    fn the_inactive_list_is_low_below_a_root_of_ten_times_the_gib() {
+        let gib = 1 << 18;
+        for (size, ratio) in [(gib / 2, 1), (gib, 3), (10 * gib, 10), (100 * gib, 31)] {
+            let least = size / (ratio + 1);
+            let low = |inactive| {
+                let pages = holding([inactive, size - inactive], [0; 2]);
+                inactive_is_low(&pages, At::Fast, PageKind::Anon)
+            };
+            assert!(low(least - 1) && !low(least + 1), "{size} {ratio}");
+        }
+    }
+
+    #[test]
+    fn anonymous_and_file_pages_are_looked_at_by_swappiness_and_size() {
+        let turns = |anon: u64, file: u64| {
+            let pages = holding([0, anon], [0, file]);
+            let mut lru = Lru::default();
+            for _ in 0..200 {
+                let kind = lru.choose(&pages, At::Fast, true).unwrap();
+                lru.scanned[kind as usize] += 1;
+            }
+            lru.scanned
+        };
+        assert_eq!(turns(1000, 1000), [60, 140]);
+        assert_eq!(turns(7000, 3000), [100, 100]);
+        assert_eq!(turns(1000, 0), [200, 0]);
+        // As long as files that were not used again abound, and where there is no swap, only files are.
+        let choose =
+            |anon, file, swap| Lru::default().choose(&holding([0, anon], file), At::Fast, swap);
+        assert_eq!(choose(9, [CACHE_TRIM, 0], true), Some(PageKind::File));
+        assert_eq!(choose(9, [CACHE_TRIM - 1, 0], true), Some(PageKind::Anon));
+        assert_eq!(choose(9, [1, 0], false), Some(PageKind::File));
+        assert_eq!(choose(9, [0, 0], false), None);
+    }
+}

@@ -1,5 +1,6 @@
 //! Laws of the page model and of its policies.
 
+mod kernel;
 mod payback;
 
 use std::sync::{Arc, Mutex};
