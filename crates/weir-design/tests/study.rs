@@ -249,20 +249,20 @@ fn figures_of_two_workloads_follow_from_those_of_each() {
 }
 
 #[test]
-fn each_card_costs_as_much_as_the_one_before() {
-    let found = whole(SMALL, &Store::default());
-    let dollars = |cards: &str| {
-        let own = found
-            .designs
-            .iter()
-            .find(|own| own.values == [cards, "dram"]);
-        own.and_then(|own| own.dollars).unwrap()
+fn every_card_is_paid_for() {
+    let price = "[[axis]]\nkey = \"price.card\"\nvalues = [0, 500]\n\n[[workload]]";
+    let text = SMALL
+        .replace("\"dram\", \"dram=3,cxl=1\"", "\"dram\"")
+        .replacen("[[workload]]", price, 1);
+    let found = whole(&text, &Store::default());
+    let dollars = |cards: &str, price: &str| {
+        let is_it = |own: &&weir_design::outcome::Design| own.values == [cards, "dram", price];
+        found.designs.iter().find(is_it).unwrap().dollars.unwrap()
     };
-    let [none, one, two] = ["0", "1", "2"].map(dollars);
-    assert!(
-        one > none && (two - 2.0 * one + none).abs() < 1e-6,
-        "{none} {one} {two}"
-    );
+    for (cards, paid) in [("0", 0.0), ("1", 500.0), ("2", 1000.0)] {
+        assert_eq!(dollars(cards, "500") - dollars(cards, "0"), paid, "{cards}");
+    }
+    assert!(dollars("2", "0") > dollars("1", "0"));
 }
 
 /// The designs of a space, by their first value.
