@@ -101,12 +101,13 @@ pub fn search(
         let start = twin.clone();
         one.at = one.distance(twin)?;
         let mut found = one.descend(twin)?;
+        let rows = one.rows(&start)?;
         if one.at > FAR.max(3.0 * one.alike) {
-            let other = one.elsewhere(&start)?;
-            one.begin_at(&start, other, twin, &mut found)?;
+            let other = one.elsewhere(&start, &rows)?;
+            one.begin_at(other, &rows, twin, &mut found)?;
         }
-        let other = one.limited(&start, twin)?;
-        one.begin_at(&start, other, twin, &mut found)?;
+        let other = one.limited(&start, &rows, twin);
+        one.begin_at(other, &rows, twin, &mut found)?;
         total = one.steps;
         done.extend(found);
     }
@@ -145,22 +146,17 @@ impl Search<'_> {
     /// The same from another beginning, if there is one. What is nearer stays.
     fn begin_at(
         &mut self,
-        start: &Twin,
         other: Option<Twin>,
+        rows: &[ParameterRow],
         twin: &mut Twin,
         found: &mut Vec<FittedParameter>,
     ) -> Result<(), LabError> {
         let Some(mut other) = other else {
             return Ok(());
         };
-        let part = self.part.clone();
-        self.assumed.clear();
-        for key in keys(part.as_ref()) {
-            if let Some((row, _)) = self.range(start, part.as_ref(), key)? {
-                self.assumed.insert(row.key.clone(), row);
-            }
-        }
-        self.steps += keys(part.as_ref()).len();
+        let assumed = rows.iter().map(|row| (row.key.clone(), row.clone()));
+        self.assumed = assumed.collect();
+        self.steps += keys(self.part.as_ref()).len();
         let Some(first) = self.possible(&other)? else {
             return Ok(());
         };
@@ -205,7 +201,7 @@ impl Search<'_> {
     }
 
     /// What is assumed as it is in the host or device of the library that is nearest so.
-    fn elsewhere(&self, start: &Twin) -> Result<Option<Twin>, LabError> {
+    fn elsewhere(&self, start: &Twin, rows: &[ParameterRow]) -> Result<Option<Twin>, LabError> {
         let part = self.part.as_ref();
         let mut best: Option<(Twin, f64)> = None;
         let mut seen = BTreeSet::new();
@@ -218,9 +214,9 @@ impl Search<'_> {
             if !is_alike {
                 continue;
             }
-            let rows = known.parameters();
-            let value = |key: &str| Some(rows.iter().find(|row| row.key == key)?.value.clone());
-            let mut other = self.assuming(start, value)?;
+            let own = known.parameters();
+            let value = |key: &str| Some(own.iter().find(|row| row.key == key)?.value.clone());
+            let mut other = self.assuming(start, rows, value);
             if !seen.insert(other.draft_mut(part).map(|draft| draft.text())) {
                 continue;
             }
@@ -239,10 +235,8 @@ impl Search<'_> {
 
     /// What was solved for so far with a limit of reads and writes together, where temporal stores, which move as much in each
     /// direction, show that there may be one.
-    fn limited(&self, start: &Twin, solved: &Twin) -> Result<Option<Twin>, LabError> {
-        let Some(tier) = self.part.as_ref() else {
-            return Ok(None);
-        };
+    fn limited(&self, start: &Twin, rows: &[ParameterRow], solved: &Twin) -> Option<Twin> {
+        let tier = self.part.as_ref()?;
         let most = |kind: fn(What) -> bool| {
             let of_tier = self.fit.evidence.singles.iter().filter(|s| s.tier == *tier);
             let values = of_tier.filter(|s| kind(s.what)).map(|s| s.value);
@@ -252,11 +246,11 @@ impl Search<'_> {
         let apart = most(|what| matches!(what, What::Loads(_)))
             + most(|what| matches!(what, What::Posted(_)));
         if both <= 0.0 || both >= LIMITED * apart {
-            return Ok(None);
+            return None;
         }
         let mut solved = solved.clone();
         let value = |key: &str| Some(solved.draft_mut(Some(tier))?.get(key)?.to_owned());
-        let mut other = self.assuming(start, value)?;
+        let mut other = self.assuming(start, rows, value);
         let shown = |gbps: f64| GbPerSec(rounded(gbps)).to_string();
         let provenance = Provenance::Assumed {
             low: shown(both),
@@ -265,25 +259,31 @@ impl Search<'_> {
                 .into(),
         };
         let value = shown(both * ABOVE.sqrt());
-        other.set(Some(tier), "total", &value, provenance);
-        Ok(Some(other))
+        other.set(Some(tier), "total", &value, provenance)?;
+        Some(other)
     }
 
-    /// What is assumed at the start, with other values.
+    /// What is assumed at the start.
+    fn rows(&self, start: &Twin) -> Result<Vec<ParameterRow>, LabError> {
+        let part = self.part.as_ref();
+        let ranges = keys(part).iter().map(|key| self.range(start, part, key));
+        let rows = ranges.filter_map(|range| range.map(|range| Some(range?.0)).transpose());
+        rows.collect()
+    }
+
+    /// The start with other values of what is assumed.
     fn assuming(
         &self,
         start: &Twin,
+        rows: &[ParameterRow],
         mut value: impl FnMut(&str) -> Option<String>,
-    ) -> Result<Twin, LabError> {
-        let part = self.part.as_ref();
+    ) -> Twin {
         let mut other = start.clone();
-        for key in keys(part) {
-            if let Some((row, _)) = self.range(start, part, key)? {
-                let value = value(&row.key).unwrap_or(row.value);
-                other.set(part, &row.key, &value, row.provenance);
-            }
+        for row in rows {
+            let value = value(&row.key).unwrap_or_else(|| row.value.clone());
+            other.set(self.part.as_ref(), &row.key, &value, row.provenance.clone());
         }
-        Ok(other)
+        other
     }
 
     /// The distance; `None` where values contradict each other.
