@@ -5,7 +5,6 @@ use weir_lab::studies::POINT_STUDIES;
 use weir_lab::view::{Shape, View};
 use weir_lab::{About, Points};
 use weir_model::frame::Frame;
-use weir_model::topology::Topology;
 
 use super::chart::Drawn;
 use super::figures;
@@ -48,7 +47,7 @@ impl Chapter {
 /// Every chapter that has a figure.
 pub fn chapters(sections: &[Section], insights: &[Insight]) -> Vec<Chapter> {
     let all: Vec<&dyn Cited> = sections.iter().map(|s| s as &dyn Cited).collect();
-    let tiers = tier_names(sections, insights);
+    let tiers = figures::tier_names(sections, insights);
     let overall = [
         figures::idle_latencies(sections),
         figures::peak_bandwidths(sections),
@@ -157,13 +156,6 @@ fn alone(insight: &Insight, shown: &Shown, tiers: &[String]) -> Vec<Markup> {
     let views: Vec<View> = views.cloned().collect();
     let drawn = picture::pictures(&shown.frames, &views, insight.machine(), tiers);
     drawn.iter().map(|d| plate(d, &[insight])).collect()
-}
-
-/// The tiers of all machines of the page, each once: the place of a tier is its colour.
-pub(super) fn tier_names(sections: &[Section], insights: &[Insight]) -> Vec<String> {
-    let of_sections = sections.iter().map(|own| &own.document.header.topology);
-    let all = of_sections.chain(insights.iter().map(|own| &own.shown.header.topology));
-    distinct(all.flat_map(|own: &Topology| own.tiers.iter().map(|tier| tier.name.to_string())))
 }
 
 /// Whether a cell has words enough to be broken over lines.

@@ -10,16 +10,23 @@ mod tail;
 pub(super) mod words;
 
 use weir_model::access::Op;
-use weir_model::topology::TierName;
+use weir_model::topology::{TierName, Topology};
 
-use super::Section;
-use super::chapters::tier_names;
 use super::chart::Look;
+use super::{Insight, Section};
+use crate::output::distinct;
 
 pub use interplay::{behind_cells, interplay};
 pub use overview::{idle_latencies, loaded_side_by_side, peak_bandwidths, tails_side_by_side};
 pub use tail::tails;
 pub use words::sign;
+
+/// The tiers of all machines of the page, each once: the place of a tier is its colour.
+pub(super) fn tier_names(sections: &[Section], insights: &[Insight]) -> Vec<String> {
+    let of_sections = sections.iter().map(|own| &own.document.header.topology);
+    let all = of_sections.chain(insights.iter().map(|own| &own.shown.header.topology));
+    distinct(all.flat_map(|own: &Topology| own.tiers.iter().map(|tier| tier.name.to_string())))
+}
 
 /// The colour of a tier, the same in every chart of a page and for every machine: local DRAM is always the first.
 fn tier_look(all: &[Section], tier: &TierName) -> Look {
