@@ -56,6 +56,11 @@ impl Limit {
     /// A limit of about `units` cores' worth of running, of `all` cores; a value of `all` or more is no
     /// limit.
     pub fn to_units(units: f64, all: u32, grain: Grain) -> Self {
+        // Cores with a part of their time run it at the same time, and together fill a device that serves fewer of them.
+        let units = match grain {
+            Grain::Time if units > 1.0 => units.round(),
+            _ => units,
+        };
         if units.is_nan() || units >= f64::from(all) {
             return Self::FREE;
         }
@@ -255,9 +260,10 @@ mod tests {
 
     #[test]
     fn units_are_what_was_asked_for() {
-        for units in [0.2, 1.0, 1.5, 7.25] {
+        for units in [0.2, 1.0, 1.4, 7.25] {
             let limit = Limit::to_units(units, 16, Grain::Time);
-            assert!((limit.units(16) - units).abs() < 1e-12, "{limit:?}");
+            let whole = if units > 1.0 { units.round() } else { units };
+            assert!((limit.units(16) - whole).abs() < 1e-12, "{limit:?}");
             for grain in [Grain::Wide(tenth()), Grain::Narrow(tenth())] {
                 let off = (Limit::to_units(units, 16, grain).units(16) - units).abs();
                 assert!(off <= 0.1 * units, "{units} {grain:?}: {off} off");

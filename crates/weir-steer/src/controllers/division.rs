@@ -160,6 +160,13 @@ mod tests {
     }
 
     #[test]
+    fn tenants_get_whole_cores_of_a_limit_of_whole_cores() {
+        let limits = share(&readings(&[8, 8]), 3.0).limits;
+        assert_eq!([0, 1].map(|i| limits[i].cores), [Some(2), Some(1)]);
+        assert!(limits.iter().all(|limit| limit.time == Share::ALL));
+    }
+
+    #[test]
     fn more_than_all_cores_is_free() {
         let shared = share(&readings(&[4, 4]), 9.0);
         assert!(shared.limits.iter().all(Limit::is_free));
@@ -172,7 +179,7 @@ mod tests {
         readings.tenants[1].drew = Ok(GbPerSec(9.0));
         let shared = share(&readings, 4.0);
         assert!(shared.limits[0].is_free());
-        assert!((shared.limits[1].units(12) - 3.6).abs() < 1e-9);
+        assert!((shared.limits[1].units(12) - 4.0).abs() < 1e-9);
     }
 
     #[test]

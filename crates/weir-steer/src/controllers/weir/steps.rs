@@ -17,13 +17,8 @@ pub struct Steps<'a> {
 impl Steps<'_> {
     /// The nearest limit that can be set.
     pub fn nearest(&self, units: f64) -> f64 {
-        let units = units.max(self.tuning.least);
-        let whole = match self.grain {
-            // Cores with a part of their time run it at the same time.
-            Grain::Time if units > 1.0 => units.round(),
-            _ => units,
-        };
-        Limit::to_units(whole, self.cores as u32, self.grain).units(self.cores as u32)
+        let all = self.cores as u32;
+        Limit::to_units(units.max(self.tuning.least), all, self.grain).units(all)
     }
 
     /// The limit nearest to `to` among those below `units`.
