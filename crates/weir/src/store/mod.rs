@@ -28,7 +28,6 @@ pub use run::{NewRun, RunId, RunLine, RunState, StoredRun, understood};
 
 use error::Located;
 
-use crate::output::count;
 use crate::session::say;
 
 /// How long one Weir waits for another that writes to the same store.
@@ -381,7 +380,10 @@ fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
         }),
         Ok(file) if (1..LEAST_PAGE).contains(&file.len()) => Err(StoreError::Damaged {
             path: path.into(),
-            cause: format!("it has only {}", count(file.len(), "byte")),
+            cause: format!(
+                "it has only {}",
+                weir_model::number::count(file.len(), "byte")
+            ),
         }),
         // What else is wrong with it SQLite tells.
         _ => Ok(()),
