@@ -134,7 +134,8 @@ impl Policy {
             }
             if let Some(item) = root.get("class") {
                 for (name, item) in table(item, "class")?.iter() {
-                    reader.class(name, table(item, name)?, item)?;
+                    let named = table(item, &format!("class.{name}"))?;
+                    reader.class(name, named, item)?;
                 }
             }
             Ok(())
@@ -380,7 +381,7 @@ mod tests {
                 "line 3: there is no key `class.a.places`",
             ),
             ("classes = 1", "line 1: there is no key `classes`"),
-            ("[class]\na = 1", "line 2: a: it is a table"),
+            ("[class]\na = 1", "line 2: class.a: it is a table"),
             (
                 "[class.a]\nplace = \"far\"",
                 "line 2: class.a.place: `far` is neither a node nor a tier; [tiers] has none",

@@ -172,24 +172,28 @@ pub fn with(fault: Fault) -> Option<Checked> {
     }
 }
 
-/// Steps of eight hosts and six lines with a filter of two entries, drawn at random; `walked` is called after each walk.
-/// `None` if a stop was requested meanwhile.
-pub fn walks(
-    seeds: std::ops::Range<u64>,
+/// Walks of eight hosts and six lines with a filter of two entries, whose steps are drawn at random, others for each
+/// `seed`; `walked` is called after each walk. `None` if a stop was requested meanwhile.
+pub fn walks(seed: u64, count: u64, steps: usize, walked: &mut dyn FnMut()) -> Option<Checked> {
+    drawn(None, seed, count, steps, walked)
+}
+
+fn drawn(
+    fault: Option<hdm_db::Fault>,
+    seed: u64,
+    count: u64,
     steps: usize,
     walked: &mut dyn FnMut(),
 ) -> Option<Checked> {
-    let machine = Shared::<8, 6> {
-        filter: 2,
-        fault: None,
-    };
-    let count = seeds.end.saturating_sub(seeds.start);
+    let machine = Shared::<8, 6> { filter: 2, fault };
     let mut failed = None;
-    for seed in seeds {
+    for at in 0..count {
         if stop::requested() {
             return None;
         }
-        if let Err(found) = walk(&machine, seed, steps) {
+        // Walks of one seed are not those of the next.
+        let own = seed.wrapping_mul(1_000_003).wrapping_add(at);
+        if let Err(found) = walk(&machine, own, steps) {
             failed = Some(found);
             break;
         }
@@ -206,4 +210,20 @@ pub fn walks(
             (found.rule, steps)
         }),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn walks_of_another_seed_take_other_steps() {
+        let way = |seed| {
+            let fault = Some(hdm_db::Fault::NoWait);
+            let checked = drawn(fault, seed, 50, 2_000, &mut || ()).unwrap();
+            checked.broken.expect("the mistake is found").1
+        };
+        assert_eq!(way(1), way(1));
+        assert_ne!(way(1), way(2));
+    }
 }

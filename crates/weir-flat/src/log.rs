@@ -11,7 +11,7 @@
 
 use crate::error::{FlatError, Result};
 use crate::extents::PAGE;
-use crate::medium::Medium;
+use crate::medium::{Medium, too_few};
 use crate::record::{self, Op, Position};
 
 const MAGIC: &[u8; 8] = b"weirflat";
@@ -104,11 +104,7 @@ impl Log {
             why,
         };
         let Some(layout) = Layout::of(medium.bytes()) else {
-            return Err(unknown(format!(
-                "{} bytes are too few, a store needs {}",
-                medium.bytes(),
-                146 * PAGE
-            )));
+            return Err(too_few(medium.path(), medium.bytes()));
         };
         let mut found = None;
         let mut blank = true;

@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::error::{FlatError, Result};
+use crate::extents::PAGE;
 
 /// Bytes that survive the process, and perhaps the machine. Implement it to put a store on something else, or to
 /// test what happens when it fails.
@@ -97,6 +98,10 @@ impl FileMedium {
         if held == 0
             && let Some(bytes) = bytes
         {
+            // What has no room for a store stays empty, so that it may get more.
+            if bytes < LEAST {
+                return Err(too_few(path, bytes));
+            }
             if let Err(source) = allocate(&file, bytes) {
                 // What was just made and has no store would be refused by the next attempt.
                 let _ = file.set_len(0);
@@ -178,6 +183,17 @@ impl Medium for FileMedium {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// The least bytes of a store: two superblocks, two log areas of 64 pages, and 16 pages of files.
+const LEAST: u64 = 146 * PAGE as u64;
+
+/// Of a medium that has fewer bytes than that.
+pub(crate) fn too_few(path: &Path, bytes: u64) -> FlatError {
+    FlatError::NoStore {
+        path: path.to_owned(),
+        why: format!("{bytes} bytes are too few, a store needs {LEAST}"),
     }
 }
 

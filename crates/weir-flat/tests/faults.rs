@@ -326,6 +326,11 @@ fn what_is_no_store_is_refused_and_not_changed() {
         );
         assert_eq!(fs::read(&path).unwrap(), content);
     }
+    // A file that gets too few bytes gets none, and so may get enough.
+    let small = folder.path().join("small");
+    let refused = Store::open(&small, options(4096)).err().unwrap();
+    assert!(refused.to_string().contains("4096 bytes are too few"));
+    assert!(Store::open(&small, options(1 << 20)).is_ok());
     let refused = Store::open(folder.path(), Options::default())
         .err()
         .unwrap();

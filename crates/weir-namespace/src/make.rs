@@ -8,7 +8,7 @@ use crate::identity::check_name;
 use crate::layout::{HEADER, HOST_NAME, HOSTS, Header, HostLines, MOST, host_line};
 use crate::lock::HostLock;
 use crate::mapping::Mapping;
-use crate::medium::Medium;
+use crate::medium::{Medium, undo};
 use crate::pool::{Pool, mapped_bytes, own_name};
 use crate::shared::Options;
 use crate::table::Table;
@@ -66,7 +66,9 @@ impl Pool {
         for name in &make.hosts {
             check_name("the host", name, HOST_NAME).map_err(NamespaceError::Request)?;
         }
+        let was_there = path.exists();
         let medium = Medium::open(path, true, make.bytes)?;
+        let fresh = medium.fresh;
         let unit = make.unit.unwrap_or(medium.unit);
         let bytes = make.bytes.unwrap_or(medium.bytes);
         let mut header = Header {
@@ -88,8 +90,8 @@ impl Pool {
         let made = header.check(medium.bytes).map_err(unfit);
         let made = made.and_then(|()| Self::over(medium, header, host, make, options));
         // A file that was made for a pool which cannot be is no use to anyone.
-        if made.is_err() && make.bytes.is_some_and(|_| is_zero_file(path)) {
-            let _ = std::fs::remove_file(path);
+        if made.is_err() && fresh {
+            undo(path, was_there);
         }
         made
     }
@@ -160,14 +162,6 @@ impl Pool {
         drop(medium);
         Self::open(&path, options)
     }
-}
-
-fn is_zero_file(path: &Path) -> bool {
-    let mut head = [0; HEADER];
-    let read = std::fs::File::open(path)
-        .and_then(|mut file| std::io::Read::read_exact(&mut file, &mut head));
-    let regular = std::fs::symlink_metadata(path).is_ok_and(|m| m.is_file());
-    regular && read.is_ok() && head.iter().all(|byte| *byte == 0)
 }
 
 fn random() -> [u8; 16] {

@@ -15,6 +15,14 @@ const FORKED: Duration = Duration::from_secs(2);
 /// The interval at which users are looked for again.
 const LOOK: Duration = Duration::from_millis(5);
 
+/// Leaves nothing of what was not there before in a file that was absent or empty.
+pub(crate) fn undo(path: &Path, was_there: bool) {
+    let _ = match was_there {
+        true => File::create(path).map(drop),
+        false => std::fs::remove_file(path),
+    };
+}
+
 /// A file or device that is open.
 #[derive(Debug)]
 pub(crate) struct Medium {
@@ -82,14 +90,11 @@ impl Medium {
         }
         let mut bytes = metadata.len();
         let fresh = bytes == 0 && create.is_some();
-        if let (true, Some(wanted)) = (fresh, create) {
+        // A size that is too small is refused with the least one.
+        if let (true, Some(wanted @ 1..)) = (fresh, create) {
             // Blocks are there before they are mapped: a full file system is an error here, and no SIGBUS later.
             if let Err(source) = allocate(&file, wanted) {
-                // Nothing is left of what was not there before.
-                let _ = match was_there {
-                    true => file.set_len(0),
-                    false => std::fs::remove_file(path),
-                };
+                undo(path, was_there);
                 return Err(io("allocate the blocks of")(source));
             }
             bytes = wanted;

@@ -22,7 +22,7 @@ pub struct Coherence {
     /// stale-memrd, bogus-data, snoop-passes-go, early-forward.
     #[arg(long = "break", value_delimiter = ',', value_name = "NAME")]
     pub faults: Vec<Fault>,
-    /// Random walks of eight hosts, of 2000 steps each.
+    /// Random walks of eight hosts, of 2000 steps each; --seed draws others.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(0..=100_000))]
     pub walks: u64,
 }
@@ -107,6 +107,7 @@ impl Coherence {
     pub fn run(
         &self,
         on: String,
+        seed: u64,
         parts: Parts,
         mut reached: impl FnMut(usize, f64),
     ) -> Option<CoherencePlan> {
@@ -129,7 +130,7 @@ impl Coherence {
         }
         if self.walks > 0 {
             let mut walked = || step(1, A_WALK);
-            checked.push(check::walks(0..self.walks, 2_000, &mut walked)?);
+            checked.push(check::walks(seed, self.walks, 2_000, &mut walked)?);
         }
         for &fault in &self.faults {
             checked.push(check::with(fault)?);

@@ -89,8 +89,11 @@ impl Next {
                 usable: next!(c"malloc_usable_size", Usable),
             };
             if names::are_kept() {
-                FOUND.from = variable(c"WEIR_TAG_FROM").map_or(USUAL, |bytes| bytes.max(LEAST));
-                sites::set_up(variable(c"WEIR_TAG_UP").unwrap_or(0));
+                FOUND.from = variable(c"WEIR_TAG_FROM", "a size, such as 256K or 4M")
+                    .map_or(USUAL, |bytes| bytes.max(LEAST));
+                sites::set_up(
+                    variable(c"WEIR_TAG_UP", "a number of frames, such as 2").unwrap_or(0),
+                );
             } else {
                 say(
                     "weir-tag: neither the kernel nor a memory file keeps names here: nothing is tagged\n",
@@ -133,8 +136,8 @@ fn lacks(name: &CStr) -> ! {
     unsafe { libc::abort() }
 }
 
-/// A number of the environment, with K, M or G; a message where it is none.
-fn variable(name: &CStr) -> Option<usize> {
+/// A number of the environment, with K, M or G; where it is none, a message says what it should be.
+fn variable(name: &CStr, what: &str) -> Option<usize> {
     // SAFETY: the program has not begun, so that nothing changes the environment; its texts end with zero.
     let text = unsafe {
         let at: *const c_char = libc::getenv(name.as_ptr());
@@ -147,7 +150,9 @@ fn variable(name: &CStr) -> Option<usize> {
     if number.is_none() {
         say("weir-tag: ");
         say(name.to_str().unwrap_or_default());
-        say(" is a number, such as 256K or 4M; it is not used\n");
+        say(" is ");
+        say(what);
+        say("; it is not used\n");
     }
     number
 }

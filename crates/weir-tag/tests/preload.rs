@@ -124,8 +124,13 @@ fn large_allocations_are_named_after_their_callers() {
         (3, 10 << 20),
         "{lines:?}"
     );
-    let (_, said) = run(&program, &[("WEIR_TAG_FROM", "many")]);
-    assert!(said.contains("WEIR_TAG_FROM is a number"), "{said}");
+    for (name, is) in [
+        ("WEIR_TAG_FROM", "a size, such as 256K"),
+        ("WEIR_TAG_UP", "a number of frames, such as 2"),
+    ] {
+        let (_, said) = run(&program, &[(name, "many")]);
+        assert!(said.contains(&format!("{name} is {is}")), "{said}");
+    }
     std::fs::remove_file(program).unwrap();
 }
 

@@ -51,6 +51,11 @@ impl Mappings {
             let ends = range.split_once('-');
             // The kernel's name has spaces, but no brackets.
             let anonymous = (line.split_once("[anon:")).map(|(_, name)| name.trim_end_matches(']'));
+            // Shared memory without a file.
+            let path = match line.ends_with(" /dev/zero (deleted)") {
+                true => "shared",
+                false => path,
+            };
             if let Some((Some(from), Some(to))) = ends.map(|(from, to)| (hex(from), hex(to)))
                 && (anonymous.is_some() || !path.starts_with('['))
             {
@@ -113,11 +118,12 @@ mod tests {
         all.read(
             "7f00-7f20 r--p 00000000 00:1f 12 /dev/shm/main store.arrow\n\
              7f20-7f30 rw-p 00000000 00:00 0\n7f40-7f50 rw-p 00000000 00:00 0 [heap]\n\
-             8000-9000 rw-s 00000000 00:05 3 /memfd:pool (deleted)\nnonsense\n",
+             8000-9000 rw-s 00000000 00:05 3 /memfd:pool (deleted)\nnonsense\n\
+             a000-b000 rw-s 00000000 00:05 4 /dev/zero (deleted)\n",
         );
         assert_eq!(
-            [0x7f00, 0x7f20, 0x7f40, 0x8fff].map(|at| all.at(at)),
-            [Some("main"), None, None, Some("pool")]
+            [0x7f00, 0x7f20, 0x7f40, 0x8fff, 0xa000].map(|at| all.at(at)),
+            [Some("main"), None, None, Some("pool"), Some("shared")]
         );
     }
 

@@ -2,7 +2,7 @@
 
 use std::error::Error as _;
 use std::ffi::OsString;
-use std::num::{IntErrorKind, ParseIntError};
+use std::num::{IntErrorKind, ParseFloatError, ParseIntError};
 
 use clap::builder::styling::{AnsiColor, Styles};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -73,38 +73,51 @@ impl Cli {
     /// # Errors
     /// What is wrong with them, or help that they ask for.
     pub fn read(arguments: &[OsString]) -> Result<Self, clap::Error> {
-        Self::try_parse_from(arguments).map_err(|error| {
-            if let Some(whole) = no_whole_number(&error) {
-                return whole;
+        Self::try_parse_from(arguments).map_err(|mut error| {
+            if let Some(told) = no_number(&error) {
+                return told;
             }
             let (ErrorKind::UnknownArgument, Some(ContextValue::String(unknown))) =
                 (error.kind(), error.get(ContextKind::InvalidArg))
             else {
                 return error;
             };
+            let unknown = unknown.clone();
+            // What the help hides is no advice.
+            if let Some(ContextValue::String(tip)) = error.get(ContextKind::SuggestedArg)
+                && Self::command().get_arguments().any(|one| {
+                    one.is_hide_set() && one.get_long() == Some(tip.trim_start_matches('-'))
+                })
+            {
+                error.remove(ContextKind::SuggestedArg);
+            }
             let is_number = unknown
                 .strip_prefix('-')
                 .is_some_and(|digit| digit.parse::<u8>().is_ok());
             let words: Vec<&str> = arguments.iter().filter_map(|word| word.to_str()).collect();
-            let at = (words.iter()).position(|word| is_number && word.starts_with(unknown));
+            let at = (words.iter()).position(|word| is_number && word.starts_with(&unknown));
             let Some(at) = at else { return error };
             // The option that it is of, where the word before is one.
             let named = (words[..at].last()).filter(|word| word.starts_with('-'));
             let of = named.map_or_else(String::new, |option| format!("{option} "));
-            Self::command().error(
-                ErrorKind::InvalidValue,
-                format!("`{of}{}`: a value must not be negative", words[at]),
-            )
+            let text = format!("`{of}{}`: a value must not be negative\n", words[at]);
+            clap::Error::raw(ErrorKind::InvalidValue, text)
         })
     }
 }
 
-/// What to say of a value that is no whole number, in place of the words of Rust's own parser.
-fn no_whole_number(error: &clap::Error) -> Option<clap::Error> {
-    let why = match error.source()?.downcast_ref::<ParseIntError>()?.kind() {
-        IntErrorKind::PosOverflow => "it is too large",
-        IntErrorKind::NegOverflow => "it is too small",
-        _ => "it is a whole number, such as 3",
+/// What to say of a value that is no number, in place of the words of Rust's own parsers.
+fn no_number(error: &clap::Error) -> Option<clap::Error> {
+    let source = error.source()?;
+    let whole = source.downcast_ref::<ParseIntError>();
+    let why = match whole.map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow) => "it is too large",
+        Some(IntErrorKind::NegOverflow) => "it is too small",
+        Some(_) => "it is a whole number, such as 3",
+        None => {
+            source.downcast_ref::<ParseFloatError>()?;
+            "it is a number, such as 0.5"
+        }
     };
     let of = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => text.as_str(),

@@ -150,6 +150,9 @@ fn what_was_kept_for_a_process_is_released_by_gc() {
 fn wrong_requests_say_what_to_do() {
     let place = pool();
     place.file("other", [7; 1 << 16]);
+    // Its head is zero, as that of a pool which was never made.
+    let zeros = [vec![0; 1 << 15], vec![7; 1 << 15]].concat();
+    place.file("zeros", &zeros);
     run(&place, "a", "create pool n --size 8KiB").expect(0);
     for (words, code, said) in [
         (
@@ -159,6 +162,8 @@ fn wrong_requests_say_what_to_do() {
         ),
         ("init small --size 8KiB", 2, "small cannot become a pool"),
         ("init small --size 1KiB", 2, "so that it needs "),
+        ("init small --size 0MiB", 2, "so that it needs "),
+        ("init zeros --size 8KiB", 2, "so that it needs "),
         (
             "init large --size 100TiB",
             1,
@@ -210,7 +215,10 @@ fn wrong_requests_say_what_to_do() {
     ] {
         run(&place, "a", words).refuses(code, &[said]);
     }
-    assert!(!place.path("large").exists(), "nothing of it is left");
+    for name in ["large", "small"] {
+        assert!(!place.path(name).exists(), "nothing of {name} is left");
+    }
+    assert_eq!(std::fs::read(place.path("zeros")).unwrap(), zeros);
     run(&place, "c", "gc pool").refuses(2, &["does not admit a host \"c\"; it admits a, b"]);
     run(&place, "no name", "gc pool").refuses(2, &["name this host with --host"]);
     let mut bytes = std::fs::read(place.path("pool")).unwrap();

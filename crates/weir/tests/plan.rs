@@ -112,9 +112,44 @@ fn a_file_of_prices_changes_the_answer_and_its_mistakes_are_reported_with_their_
     place
         .run("plan latency --sockets 65")
         .refuses(2, &["2 to 64 sockets"]);
-    place
-        .run("plan latency --port -5ns")
-        .refuses(2, &["`--port -5ns`: a value must not be negative"]);
+    for day in ["-1", "NaN"] {
+        let words = format!("plan packing --shift-day={day}");
+        place
+            .run(words)
+            .refuses(2, &["--shift-day is", "0 or a later day"]);
+    }
+    let negative = place.run("plan latency --port -5ns").expect(2).err();
+    assert_eq!(
+        negative,
+        "error: `--port -5ns`: a value must not be negative\n"
+    );
+    for (words, said) in [
+        (
+            "--machine-id 3",
+            "--machine-id is of traces --as azure-packing",
+        ),
+        (
+            "--low-priority",
+            "--low-priority is of traces --as azure-packing or google-2019",
+        ),
+        (
+            "--trace a.csv --as azure-vm --low-priority",
+            "--low-priority is of",
+        ),
+        (
+            "--trace a.csv --as google-2019 --machine-id 3",
+            "--machine-id is of",
+        ),
+        ("--as azure-vm", "--as is of files that --trace names"),
+        (
+            "--trace a.csv --trace a.csv",
+            "--trace a.csv is named twice",
+        ),
+    ] {
+        place
+            .run(format!("plan packing {words}"))
+            .refuses(2, &[said]);
+    }
     place
         .run("plan failures --share 150%")
         .refuses(2, &["--share is 150 %", "0 % to 100 %"]);

@@ -274,10 +274,12 @@ fn machines_stand_side_by_side() {
         &[
             section("one", one_of_each()),
             section("other", one_of_each()),
+            section("third", one_of_each()),
         ],
         &[],
     );
     check(&page);
+    assert!(page.contains("<h1>Memory tiers of one, other and third"));
     let side = page.split("<figure>").nth(1).unwrap();
     for origin in ["run 3 · one ·", "run 3 · other ·"] {
         assert!(side.contains(origin), "{origin}");

@@ -92,6 +92,8 @@ fn a_machine_with_other_values_says_so_and_a_wrong_value_says_where() {
         ("emr2s,uncore.clok=1GHz", "no key `uncore.clok`"),
         ("miku-b,llc.size=32MiB,llc.slices=1", "and 1 slices"),
         ("emr2s,uncore.tor", "no KEY=VALUE"),
+        ("emr2s,", "no KEY=VALUE"),
+        ("emr2s+cxl-a,", "no KEY=VALUE"),
         ("emr2s,uncore.clock=99GHz", "emr2s:1:20"),
         ("emr2s+cxl-a,media=ddr3-1333", "ddr3-1600"),
     ] {
@@ -105,11 +107,17 @@ fn an_unknown_verb_or_option_is_refused() {
     let place = Place::new();
     place.run("measure").refuses(2, &["measure"]);
     place.run("topo --speed").refuses(2, &["--speed"]);
+    // The nearest name is `--head`, which no help has.
+    let tip = place.run("bench latency --threads 2").expect(2).err();
+    assert!(
+        tip.contains("'--threads'") && !tip.contains("--head"),
+        "{tip}"
+    );
     place.run("topo --format xml").refuses(2, &["xml", "json"]);
 }
 
 #[test]
-fn a_value_that_is_no_whole_number_is_refused_in_words() {
+fn a_value_that_is_no_number_is_refused_in_words() {
     let place = Place::new();
     for (words, said) in [
         (
@@ -122,9 +130,14 @@ fn a_value_that_is_no_whole_number_is_refused_in_words() {
             "runs list --limit x",
             "invalid value 'x' for '--limit <N>': it is a whole number, such as 3",
         ),
+        ("runs list --limit 0", "for '--limit <N>': 0 is not in 1.."),
         (
             "plan pool --pools 99999999999999999999",
             "for '--pools <SOCKETS>': it is too large",
+        ),
+        (
+            "plan cost --gb-per-vcpu 4GB",
+            "'4GB' for '--gb-per-vcpu <GB>': it is a number, such as 0.5",
         ),
     ] {
         place.run(words).refuses(2, &[said]);

@@ -213,6 +213,30 @@ fn standard_output_carries_results_only_and_quiet_silences_the_rest() {
 }
 
 #[test]
+fn a_run_that_is_done_is_shown_again_without_its_machine() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let db = rusqlite::Connection::open(place.store()).unwrap();
+    db.execute("UPDATE runs SET digest = 'another'", [])
+        .unwrap();
+    let again = place.run("runs resume 1").expect(0);
+    let shown = place.run("runs show 1").expect(0).out();
+    assert!(shown.ends_with(&again.out()) && again.out().contains("Bandwidth of"));
+    assert_eq!(again.err(), "run 1 is done, and lacks nothing\n");
+}
+
+#[test]
+fn a_run_that_is_named_twice_is_exported_once() {
+    let place = Place::new();
+    place.run(SMALL).expect(0);
+    let rows = |runs: &str| {
+        let words = format!("runs export {runs} --as csv");
+        place.run(words).expect(0).out()
+    };
+    assert_eq!(rows("1 last"), rows("1"));
+}
+
+#[test]
 fn runs_without_a_figure_in_common_are_refused_with_what_each_has() {
     let place = Place::new();
     for words in ["bandwidth --tier dram --op ld --threads 1", "nodes"] {

@@ -272,7 +272,21 @@ fn what_holds_no_counters_or_no_model_is_named() {
             .run(["explain", "--counters", file, "--cpu", "spr"])
             .refuses(2, &[file]);
         let predict = ["predict", "--counters", "empty.csv", "--model", file];
-        place.run(predict).refuses(2, &[file]);
+        let said = format!("{file}: no model that `weir calibrate` wrote");
+        place.run(predict).refuses(2, &[&said]);
+    }
+    let document = place.run("plan latency --format json").expect(0).out();
+    place.file("other.json", document);
+    place.file("none.json", "{}");
+    for (file, said) in [
+        (
+            "other.json",
+            "`schema` is `weir/plan-latency/1`, and this version reads",
+        ),
+        ("none.json", "it has no `schema`"),
+    ] {
+        let predict = ["predict", "--counters", "empty.csv", "--model", file];
+        place.run(predict).refuses(2, &[file, said]);
     }
     place
         .run("explain chase --on skx2s --tiers dram,cxl7")

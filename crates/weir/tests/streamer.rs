@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::common::{Place, signal, text};
+use crate::common::{Done, Place, signal, text};
 
 const BOTH: &str = "bench stream --on streamer --sockets 0,1 --kernel triad";
 
@@ -182,6 +182,16 @@ fn what_cannot_be_is_refused_and_no_file_of_others_is_touched() {
         .run(asks("notes").as_str())
         .refuses(2, &["notes", "remove it"]);
     assert_eq!(text(&place.path("notes")), "mine");
+    // As a block device such as /dev/pmem0, a pipe has no bytes of its own.
+    let made = std::process::Command::new("mkfifo")
+        .arg(place.path("pipe"))
+        .status();
+    assert!(made.unwrap().success());
+    for path in ["pipe", "/dev/zero"] {
+        let said = format!("{path} is neither a file nor a DAX device");
+        place.run(asks(path).as_str()).refuses(2, &[&said]);
+    }
+    assert!(place.path("pipe").exists());
     place
         .run(asks("pool --block 100B").as_str())
         .refuses(2, &["multiple of 64 B"]);
@@ -197,6 +207,40 @@ fn what_cannot_be_is_refused_and_no_file_of_others_is_touched() {
         done.refuses(3, &["MAP_SYNC", "--force"]);
         assert!(!place.path("pool").exists());
     }
+}
+
+/// Whether a run writes blocks by transactions now, as the sixth word of its pool's header says; those without durability
+/// come first.
+fn writes_transactions(place: &Place) -> bool {
+    let mut header = [0; 48];
+    let file = std::fs::File::open(place.path("pool"));
+    file.and_then(|mut file| file.read_exact(&mut header))
+        .is_ok()
+        && header[40] == 2
+}
+
+#[test]
+fn a_stopped_run_on_a_mapped_file_keeps_what_was_measured() {
+    let place = Place::new();
+    let child = place.start(
+        "bench stream --dax pool --elements 400000 --threads 1 --times 200 --durable transaction --force",
+    );
+    let patience = Instant::now() + Duration::from_secs(180);
+    while !writes_transactions(&place) && Instant::now() < patience {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    signal(&child, "INT");
+    let done = Done(child.wait_with_output().unwrap()).expect(1);
+    assert!(done.out().contains("durable: none"), "{}", done.out());
+    for words in [
+        "bench stream --dax: 2 steps",
+        "stopped: 1 of 2 runs are kept",
+    ] {
+        assert!(done.err().contains(words), "{}", done.err());
+    }
+    let kept = place.run("runs show last --format json").expect(0).json();
+    assert_eq!(kept["partial"], true);
+    assert_eq!(kept["kernels"].as_array().unwrap().len(), 4);
 }
 
 /// A run is killed while it writes blocks by transactions: after the undo logs each block is old or new.
@@ -215,15 +259,7 @@ fn a_killed_transaction_leaves_every_block_old_or_new() {
             "no run was killed while it wrote blocks"
         );
         let mut child = place.start(words);
-        // Blocks without durability come first. The sixth word of the header says what the run writes now.
-        let writes_transactions = || {
-            let mut header = [0; 48];
-            let file = std::fs::File::open(place.path("pool"));
-            file.and_then(|mut file| file.read_exact(&mut header))
-                .is_ok()
-                && header[40] == 2
-        };
-        while !writes_transactions() && Instant::now() < patience {
+        while !writes_transactions(&place) && Instant::now() < patience {
             std::thread::sleep(Duration::from_millis(20));
         }
         attempts += 1;

@@ -402,6 +402,18 @@ fn a_profile_of_a_trace_is_right_and_a_wrong_line_is_named() {
     place.run("report last -o page.html").expect(0);
     let page = std::fs::read_to_string(place.path("page.html")).unwrap();
     assert!(!page.contains("00000000"));
+    let compared = place.run("runs compare last last").expect(0).out();
+    // What names a row is no figure of it.
+    let names_rows = compared.contains("  t_s  ");
+    assert!(
+        compared.contains("anon t_s 0.3 ") && !names_rows,
+        "{compared}"
+    );
+    // A short profile does not know all that a class of pages says.
+    let short = place.run("tier profile --trace trace.csv --interval 5s --hot 30s");
+    let short = short.expect(0).out().replace("\n  ", " ");
+    let said = "was not touched in these 20 s, and may have been in the last 60 s";
+    assert!(short.contains(said), "{short}");
     let bad = trace.replacen("0x101000", "0x10100g", 1);
     place.file("bad.csv", bad);
     let err = place.run("tier profile --trace bad.csv").expect(2).err();

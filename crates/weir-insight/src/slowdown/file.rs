@@ -19,6 +19,13 @@ pub fn write(model: &SlowdownModel) -> Result<String, InsightError> {
     Ok(text + "\n")
 }
 
+/// What every document has.
+#[derive(serde::Deserialize)]
+struct Head {
+    #[serde(default)]
+    schema: String,
+}
+
 /// Reads the text of a model file.
 ///
 /// # Errors
@@ -28,15 +35,20 @@ pub fn read(file: &str, text: &str) -> Result<SlowdownModel, InsightError> {
         file: file.into(),
         why,
     };
-    let model: SlowdownModel =
-        serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?;
-    if model.schema != SlowdownModel::SCHEMA {
+    let no_model = |why: &str| wrong(format!("no model that `weir calibrate` wrote: {why}"));
+    let Head { schema } =
+        serde_json::from_str(text).map_err(|error| no_model(&error.to_string()))?;
+    if schema.is_empty() {
+        return Err(no_model("it has no `schema`"));
+    }
+    if schema != SlowdownModel::SCHEMA {
         return Err(wrong(format!(
-            "`schema` is `{}`, and this version reads `{}`",
-            model.schema,
+            "`schema` is `{schema}`, and this version reads `{}`",
             SlowdownModel::SCHEMA
         )));
     }
+    let model: SlowdownModel =
+        serde_json::from_str(text).map_err(|error| no_model(&error.to_string()))?;
     let c = &model.constants;
     let finite = [c.k1, c.k2, c.k3, c.k4, c.p.get(), c.q, model.unloaded.get()];
     if !finite.iter().all(|x| x.is_finite()) || c.q <= 0.0 || c.p.get() < 0.0 {

@@ -2,13 +2,14 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
 use std::{fs, io};
 
 use weir_loops::kernels::durable::WriteBack;
 use weir_model::machine::MachineError;
+use weir_model::number::count;
 use weir_model::units::Bytes;
 
 use super::layout::{Header, Layout, Log};
@@ -98,8 +99,11 @@ impl Pool {
         if !creates && !path.exists() {
             return refuse(format!("there is no device {}", path.display()));
         }
+        let was_there = path.exists();
+        // To open a named pipe would wait for its reader.
         let file = (OpenOptions::new().read(true).write(true).create(creates))
             .truncate(false)
+            .custom_flags(libc::O_NONBLOCK)
             .open(&path)
             .map_err(|e| match e.kind() {
                 io::ErrorKind::NotFound => {
@@ -116,8 +120,13 @@ impl Pool {
         let meta = file
             .metadata()
             .map_err(|e| failed("cannot look at", &path, &e))?;
+        let is_neither = || {
+            let path = path.display();
+            MachineError::Request(format!("{path} is neither a file nor a DAX device"))
+        };
         let device = match meta.file_type().is_char_device() {
-            true => Some(Device::of(meta.rdev()).map_err(|e| failed("no size of", &path, &e))?),
+            true => Some(Device::of(meta.rdev()).map_err(|_| is_neither())?),
+            false if !meta.is_file() => return Err(is_neither()),
             false => None,
         };
         let is_device = device.is_some();
@@ -134,13 +143,17 @@ impl Pool {
         if !is_device && had == 0 {
             make_room(&file, bytes).map_err(|e| {
                 // An empty file would only be in the way.
-                let _ = fs::remove_file(&path);
+                if !was_there {
+                    let _ = fs::remove_file(&path);
+                }
                 failed(&format!("no room for {} in", Bytes(bytes)), &path, &e)
             })?;
         } else if !is_device && had != bytes {
             return refuse(format!(
-                "{} has {had} bytes, and a pool of these arrays has {bytes}; name another file, or remove it",
-                path.display()
+                "{} has {}, and a pool of these arrays has {}; name another file, or remove it",
+                path.display(),
+                count(had, "byte"),
+                count(bytes, "byte")
             ));
         }
         let (base, mapping) =

@@ -46,6 +46,9 @@ pub(super) const STEPS: [Step; 4] = [
     },
 ];
 
+/// How many kernels there are.
+pub const KERNELS: usize = STEPS.len();
+
 /// What the arrays have at first: STREAM sets them to 1, 2 and 0, and then doubles the first.
 pub(super) const FIRST: [f64; 3] = [2.0, 2.0, 0.0];
 

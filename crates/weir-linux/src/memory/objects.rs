@@ -17,13 +17,16 @@ use crate::root::Root;
 const LONGEST: u64 = 64 << 20;
 /// An anonymous mapping of this many bytes is an object of its own.
 const LARGE: usize = 64 << 20;
+/// What the kernel shows of shared memory without a file (`mmap` with MAP_SHARED and MAP_ANONYMOUS).
+const SHARED: &str = "/dev/zero (deleted)";
 /// Pages whose places are asked for at once.
 const BATCH: usize = 4096;
 
 /// A part of a process's memory with a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessObject {
-    /// Its name: that of a file, `heap`, `stack`, `anon`, `anon-ADDRESS`, or what the program calls it.
+    /// Its name: that of a file, `heap`, `stack`, `anon`, `anon-ADDRESS`, `shared`, `shared-ADDRESS`, or what the
+    /// program calls it.
     pub name: String,
     /// Where it is.
     pub ranges: Vec<AddressRange>,
@@ -136,6 +139,10 @@ fn mapping(line: &str) -> Option<(usize, usize, bool, String)> {
         (*word, rest) = (next, more.trim_start());
     }
     let path = rest.trim_end().trim_end_matches(" (deleted)");
+    let without_file = match path {
+        "" => Some("anon"),
+        _ => (rest.trim_end() == SHARED).then_some("shared"),
+    };
     let [addresses, allowed, ..] = words;
     let (start, end) = addresses.split_once('-')?;
     let hex = |text| usize::from_str_radix(text, 16).ok();
@@ -152,9 +159,11 @@ fn mapping(line: &str) -> Option<(usize, usize, bool, String)> {
         None if path == "/memfd:weir-names" => return None,
         // Names of the kernel's own may have a number.
         Some(name) => name.strip_prefix("anon:").unwrap_or(name).to_owned(),
-        None if path.is_empty() && end - start >= LARGE => format!("anon-{start:x}"),
-        None if path.is_empty() => "anon".into(),
-        None => path.rsplit('/').next().unwrap_or(path).to_owned(),
+        None => match without_file {
+            Some(kind) if end - start >= LARGE => format!("{kind}-{start:x}"),
+            Some(kind) => kind.into(),
+            None => path.rsplit('/').next().unwrap_or(path).to_owned(),
+        },
     };
     Some((start, end, allowed.contains('x'), name))
 }
@@ -212,6 +221,8 @@ mod tests {
 7f0030000000-7f0030004000 r--s 00000000 00:1f 12                         /dev/shm/main.arrow
 7f0030004000-7f0030005000 rw-s 00004000 00:1f 12                         /dev/shm/main.arrow
 7f0040000000-7f0040600000 rw-p 00000000 00:01 12                         /memfd:weir-names (deleted)
+7f0050000000-7f0058000000 rw-s 00000000 00:01 13                         /dev/zero (deleted)
+7f0060000000-7f0060003000 rw-s 00000000 00:01 14                         /dev/zero (deleted)
 7ffd00000000-7ffd00021000 rw-p 00000000 00:00 0                          [stack]
 7ffd00030000-7ffd00032000 r-xp 00000000 00:00 0                          [vdso]
 odd
@@ -233,9 +244,11 @@ odd
             seen,
             [
                 ("anon-7f0000000000", 256 << 20, 1),
+                ("shared-7f0050000000", 128 << 20, 1),
                 ("heap", 0x21000, 1),
                 ("stack", 0x21000, 1),
                 ("main.arrow", 0x5000, 2),
+                ("shared", 0x3000, 1),
                 ("hash tables", 0x2000, 1),
                 ("anon", 0x1000, 1),
             ]
@@ -246,7 +259,7 @@ odd
             BTreeMap::from([(0, Bytes(4096)), (2, Bytes(8192))])
         );
         assert_eq!(
-            all[3].nodes,
+            all[4].nodes,
             BTreeMap::from([(0, Bytes(4096)), (1, Bytes(2 << 20))])
         );
     }

@@ -51,7 +51,6 @@ pub(crate) use scalar::{Parameter, Scalar};
 pub(crate) use source_file::Values;
 pub use sourced::{Provenance, Sourced};
 pub use ssd::{STORAGE_BLOCK, StorageDevice, StorageMeasured};
-pub use topology::LIKE;
 pub use vary::VaryError;
 pub use words::{ControllerKind, Medium, ReadLimit, Replacement, WritePolicy};
 

@@ -4,8 +4,6 @@ use super::{Attached, Dram, Host, Place, Platform, Ports, Provenance, StorageDev
 use crate::topology::{CacheLevel, Tier, TierKind, TierName, Topology};
 use crate::units::Bytes;
 
-/// Before a microarchitecture whose defaults describe cores of another one.
-pub const LIKE: &str = "like ";
 /// What ranges of hosts are whole multiples of: a block of CXL's decoders (CXL 3.0, 8.2.4.19).
 const RANGE: Bytes = Bytes::mib(256);
 
@@ -16,7 +14,8 @@ impl Platform {
         let host = &self.host;
         let core = &host.core.microarchitecture;
         let like = match core.provenance {
-            Provenance::Assumed { .. } => LIKE,
+            // Cores of another one are described with it.
+            Provenance::Assumed { .. } => "like ",
             _ => "",
         };
         Topology {

@@ -47,9 +47,12 @@ impl Library {
     /// A change is malformed, or as [`vary`](Self::vary).
     pub fn change(&mut self, expression: &str) -> Result<String, VaryError> {
         let mut plain = Vec::new();
-        let mut changed: Vec<(&str, &str)> = Vec::new();
+        let mut changed: Vec<(&str, Option<&str>)> = Vec::new();
         for term in expression.split('+') {
-            let (term, changes) = term.split_once(',').unwrap_or((term, ""));
+            let (term, changes) = match term.split_once(',') {
+                Some((term, changes)) => (term, Some(changes)),
+                None => (term, None),
+            };
             plain.push(term);
             let name = term.split('@').next().unwrap_or_default();
             let name = split_count(name).map_or(name, |(_, name)| name).trim();
@@ -62,9 +65,7 @@ impl Library {
             }
         }
         for (name, changes) in changed {
-            if changes.is_empty() {
-                continue;
-            }
+            let Some(changes) = changes else { continue };
             let read = |change| -> Result<(&str, &str), VaryError> {
                 let (key, value) =
                     str::split_once(change, '=').ok_or_else(|| VaryError::Form(quote(change)))?;

@@ -197,6 +197,12 @@ impl Generate {
             "1 to 1000000",
         )?;
         within(
+            "--shift-day",
+            self.shift_day,
+            (0.0, f64::INFINITY),
+            "0 or a later day",
+        )?;
+        within(
             "--insensitive",
             self.insensitive,
             (0.0, 1.0),

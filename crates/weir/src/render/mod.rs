@@ -130,7 +130,7 @@ fn named(column: &str, value: &Value) -> String {
 }
 
 /// A value as words, a number without what its sums have rounded: `3.9` of 3.9000000000000004.
-fn short(value: &Value) -> String {
+pub fn short(value: &Value) -> String {
     match value.as_f64().filter(|_| value.is_f64()) {
         Some(number) => words(&Value::from((number * 1e9).round() / 1e9)),
         None => words(value),

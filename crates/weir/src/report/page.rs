@@ -94,7 +94,11 @@ fn heading(sections: &[Section], insights: &[Insight], machines: &[&str]) -> Str
     if sections.is_empty() && !insights.is_empty() && insights.iter().all(reproduced) {
         return "Published figures and ours".to_owned();
     }
-    format!("{} {}", about(sections, insights), machines.join(" and "))
+    let machines = match machines {
+        [before @ .., last] if !before.is_empty() => format!("{} and {last}", before.join(", ")),
+        machines => machines.concat(),
+    };
+    format!("{} {machines}", about(sections, insights))
 }
 
 /// What a page is about: words that the names of its machines follow.

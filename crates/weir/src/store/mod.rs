@@ -380,7 +380,10 @@ fn refuse_fragment(path: &Path) -> Result<(), StoreError> {
         }),
         Ok(file) if (1..LEAST_PAGE).contains(&file.len()) => Err(StoreError::Damaged {
             path: path.into(),
-            cause: format!("it has only {} bytes", file.len()),
+            cause: format!(
+                "it has only {}",
+                weir_model::number::count(file.len(), "byte")
+            ),
         }),
         // What else is wrong with it SQLite tells.
         _ => Ok(()),

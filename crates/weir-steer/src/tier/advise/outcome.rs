@@ -5,6 +5,7 @@ use weir_lab::{About, Outcome, Severity, Verdict};
 use weir_model::number::count;
 
 use super::{Advised, FIRST, PolicyGain};
+use crate::tier::profile::outcome::short;
 
 /// The policy that is a bound for kernels, and that none has.
 const OWN: &str = "payback";
@@ -102,7 +103,8 @@ impl Outcome for Advised {
         if self.profile_s < self.seconds {
             let text = format!(
                 "it lasted {} s, and {} s are simulated: nothing is known of slower changes",
-                self.profile_s, self.seconds
+                short(self.profile_s),
+                short(self.seconds)
             );
             all.push(doubt("profile", text));
         }
@@ -216,7 +218,8 @@ mod tests {
             sizes: Vec::new(),
             assumed: Vec::new(),
             of: "cache1".into(),
-            profile_s: 60.0,
+            // Three intervals of 1.7 s.
+            profile_s: 5.1 + 5e-16,
             memory: Bytes::mib(100),
             unknown_pct: 0.0,
             fast: TierName::dram(),
@@ -252,6 +255,7 @@ mod tests {
             "payback: no kernel has this policy",
             "of the others tpp has most, +30.3 % over first touch (+29.3 to +31.3)",
             "for a loss of 5 % at most with payback",
+            "it lasted 5.1 s, and 60 s are simulated",
         ] {
             assert!(own.contains(words), "{own}");
         }

@@ -14,7 +14,7 @@ mod bands;
 mod document;
 mod history;
 mod model;
-mod outcome;
+pub(in crate::tier) mod outcome;
 mod parts;
 mod times;
 

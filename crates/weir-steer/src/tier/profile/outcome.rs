@@ -59,7 +59,7 @@ impl Profile {
 }
 
 /// Seconds to a thousandth: `6`, `0.6`.
-fn short(seconds: f64) -> f64 {
+pub(in crate::tier) fn short(seconds: f64) -> f64 {
     (seconds * 1e3).round() / 1e3
 }
 
@@ -79,7 +79,7 @@ impl Outcome for Profile {
         }
         if self.seconds < self.warm_s {
             let text = format!(
-                "it lasted {} s: what is cold was not touched in that time, and nothing is known of the {} s before",
+                "it lasted {0} s: what is cold was not touched in these {0} s, and may have been in the last {1} s",
                 short(self.seconds),
                 short(self.warm_s)
             );

@@ -1,23 +1,28 @@
 //! `weir bench stream --dax`: STREAM in a file of persistent memory.
 
 use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::anyhow;
 use weir_lab::LabError;
 use weir_lab::app_direct::{AppDirect, KernelRow, Reopened, bytes_counted};
 use weir_lab::stream::Stream;
-use weir_linux::app_direct::stream::{MOST_TIMES, Run, Timed};
+use weir_linux::app_direct::stream::{KERNELS, MOST_TIMES, Run, Timed};
 use weir_linux::app_direct::{Mapping, Pool, Wanted};
 use weir_model::document::Document;
 use weir_model::durable::Durable;
+use weir_model::machine::MachineError;
 use weir_model::topology::Topology;
 use weir_model::units::{Bytes, GbPerSec, Nanos};
 
 use crate::context::Context;
+use crate::disturbance;
 use crate::driver::header_of;
 use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::machine::{self, HOST};
+use crate::output::count;
+use crate::progress::Progress;
 use crate::studies::STREAM_DAX;
 use weir_lab::Outcome as _;
 
@@ -122,7 +127,21 @@ pub fn run(
     kinds.push(Durable::None);
     kinds.sort_unstable();
     kinds.dedup();
-    for place in &places {
+    let mut header = header_of(AppDirect::SCHEMA, context, &chosen);
+    (header.warnings).extend(disturbance::before_measuring(context));
+    let runs = places.len() * threads.len() * kinds.len();
+    // What a run asks before its first pass of the kernels, and before each of the others.
+    let passes = 1 + KERNELS * args.times as usize;
+    let progress = Progress::begin(STREAM_DAX, runs, context.global.quiet);
+    let reached = Mutex::new((progress, 0));
+    let stop = || {
+        let mut held = reached.lock().unwrap_or_else(PoisonError::into_inner);
+        let (progress, done) = &mut *held;
+        progress.step(*done / passes, runs, *done as f64 / (runs * passes) as f64);
+        *done += 1;
+        context.stop.requested()
+    };
+    'all: for place in &places {
         for &threads in &threads {
             let cores = place.cores(topology);
             let mut plain: Vec<f64> = Vec::new();
@@ -132,7 +151,10 @@ pub fn run(
                     durable,
                     times: args.times,
                 };
-                let timed = pool.stream(&run, &|| context.stop.requested())?;
+                let timed = match pool.stream(&run, &stop) {
+                    Err(MachineError::Interrupted) if !found.kernels.is_empty() => break 'all,
+                    timed => timed?,
+                };
                 let best: Vec<f64> = timed.iter().map(|timed| best_of(timed).0).collect();
                 if durable == Durable::None {
                     plain.clone_from(&best);
@@ -162,7 +184,10 @@ pub fn run(
             }
         }
     }
-    let header = header_of(AppDirect::SCHEMA, context, &chosen);
+    let (progress, _) = reached.into_inner().unwrap_or_else(PoisonError::into_inner);
+    progress.end();
+    let kept = found.kernels.len() / KERNELS;
+    header.partial = kept < runs;
     let torn = found
         .reopened
         .as_ref()
@@ -176,6 +201,10 @@ pub fn run(
     )?;
     match torn {
         true => Err(Failure::Illegal),
+        false if kept < runs => Err(Failure::Partial(format!(
+            "stopped: {kept} of {} are kept",
+            count(runs as u64, "run")
+        ))),
         false => Ok(()),
     }
 }

@@ -8,12 +8,12 @@ use weir_linux::perf;
 use weir_model::capability::Unavailable;
 use weir_model::counters::Counter;
 use weir_model::events::{Budget, Confidence, Event, EventLibrary, EventTable, Rule, groups};
-use weir_model::platform::LIKE;
+use weir_model::platform::Provenance;
 
 use crate::context::{Context, Format};
 use crate::documents::{CounterLine, CountersListDocument};
 use crate::failure::{Failure, Result};
-use crate::machine::choose;
+use crate::machine::compose;
 use crate::output::{Column, Table, print_as, to_csv, to_json};
 use crate::system::find;
 
@@ -47,15 +47,14 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
             .map_err(|why| Failure::request(why.reason))?,
         (None, Some(system)) => perf::table(&system.root, &library).map_err(unnamed)?,
         (None, None) => {
-            // Its description begins with the microarchitecture.
-            let processor = choose(on)?.topology.processor;
-            let microarchitecture = processor.split(',').next().unwrap_or_default();
-            if let Some(other) = microarchitecture.strip_prefix(LIKE) {
+            let core = compose(on)?.host.core.microarchitecture;
+            if let Provenance::Assumed { .. } = core.provenance {
                 return Err(unnamed(Unavailable::because(format!(
-                    "{on} has cores that are described with those of {other} and have other events"
+                    "{on} has cores that are described with those of {} and have other events",
+                    core.value
                 ))));
             }
-            library.of_model(microarchitecture).map_err(unnamed)?
+            library.of_model(&core.value).map_err(unnamed)?
         }
     };
     let counters = chosen(&args.counters)?;

@@ -58,7 +58,8 @@ pub(super) fn coherence(args: &CoherenceArgs, context: &Context) -> Result<()> {
     let (parts, _) = parts(&args.on, &platform)?;
     let of = args.study.steps();
     let mut progress = Progress::begin("plan coherence", of, context.global.quiet);
-    let found = (args.study).run(args.on.clone(), parts, |done, share| {
+    let seed = context.global.seed;
+    let found = (args.study).run(args.on.clone(), seed, parts, |done, share| {
         progress.step(done, of, share);
     });
     progress.end();

@@ -120,6 +120,7 @@ impl Options {
     /// # Errors
     /// Its file cannot be read, or a parameter is outside its bounds.
     pub(super) fn cluster(&self, at: usize, context: &Context) -> Result<Traced> {
+        self.check()?;
         let seed = context.global.seed;
         let (name, mut trace, mut problems) = match self.files.get(at) {
             Some(file) => {
@@ -160,6 +161,33 @@ impl Options {
             name,
             trace,
         })
+    }
+
+    /// Refuses what would change nothing, and a trace that is named twice.
+    fn check(&self) -> Result<()> {
+        let is_of = |option: &str, of: &str| {
+            Err(Failure::request(format!(
+                "{option} is of {of}, and would change nothing here; leave it out"
+            )))
+        };
+        let written_as = self.written_as;
+        if self.files.is_empty() && written_as != As::Own {
+            return is_of("--as", "files that --trace names");
+        }
+        if self.machine_id.is_some() && written_as != As::AzurePacking {
+            return is_of("--machine-id", "traces --as azure-packing");
+        }
+        if self.low_priority && !matches!(written_as, As::AzurePacking | As::Google2019) {
+            return is_of("--low-priority", "traces --as azure-packing or google-2019");
+        }
+        let mut before = self.files.iter().enumerate();
+        match before.find(|(at, file)| self.files[..*at].contains(file)) {
+            Some((_, twice)) => Err(Failure::request(format!(
+                "--trace {} is named twice; each is a cluster of its own",
+                twice.display()
+            ))),
+            None => Ok(()),
+        }
     }
 
     fn file(&self, file: &Path) -> Result<(Trace, Problems)> {

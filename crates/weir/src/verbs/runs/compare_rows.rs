@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use weir_lab::Outcome as _;
 use weir_lab::accept::Acceptance;
-use weir_model::frame::{Frame, Kind, words};
+use weir_model::frame::{Frame, Kind};
 
 use crate::documents::{ComparedRow, ComparedRuns};
 use crate::failure::{Failure, Result};
 use crate::output::{Column, Table, figure, wrap};
+use crate::render::short;
 use crate::store::StoredRun;
 use crate::stored;
 
@@ -42,7 +43,11 @@ pub fn compare(a: &StoredRun, b: &StoredRun) -> Result<ComparedRuns> {
     let mut only_a = 0;
     for (name, row) in &rows_a {
         match rows_b.remove(name) {
-            Some(other) => rows.extend(numbers(&in_a, (&name.0, row), &in_b, other)),
+            Some(other) => {
+                let found = numbers(&in_a, (&name.0, row), &in_b, other);
+                // What names a row is the same in both.
+                rows.extend((found.into_iter()).filter(|one| !apart.contains(&one.field.as_str())));
+            }
             None => only_a += 1,
         }
     }
@@ -121,7 +126,7 @@ fn named<'f>(frame: &'f Frame, columns: &[&str]) -> BTreeMap<(String, usize), &'
         let text = |column: &&str| match frame.cell(row, column) {
             Value::Null => None,
             Value::String(text) => Some(text.clone()),
-            number => Some(format!("{column} {}", words(number))),
+            number => Some(format!("{column} {}", short(number))),
         };
         let texts: Vec<String> = columns.iter().filter_map(text).collect();
         let mut name = (texts.join(" "), 0);

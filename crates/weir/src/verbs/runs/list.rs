@@ -34,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
     /// Only this many runs, the newest.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     limit: Option<u32>,
     /// Show each run's best figure of the experiment and tier.
     #[arg(long, value_enum)]

@@ -102,6 +102,11 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
         What::Resume { run, storage } => {
             let stored = load(store.as_ref(), &path, run)?;
             let run = stored.summary.id;
+            // A run that lacks nothing needs no machine.
+            if !stored.summary.partial {
+                context.note(&format!("run {run} is done, and lacks nothing"));
+                return show(&stored, context, false);
+            }
             // The store is opened anew for writing; two connections would wait for each other.
             drop(store);
             let verdict = resume(&stored, context, storage);
@@ -115,9 +120,14 @@ pub fn run(args: &Args, context: &Context, resume: Resume) -> Result<()> {
             show(&run, context, true)
         }
         What::Export(args) => {
-            let runs = (args.runs.iter())
-                .map(|name| load(store.as_ref(), &path, name))
-                .collect::<Result<Vec<_>>>()?;
+            let mut runs: Vec<StoredRun> = Vec::new();
+            for name in &args.runs {
+                let run = load(store.as_ref(), &path, name)?;
+                // `3 last` may be one run, whose rows are written once.
+                if runs.iter().all(|one| one.summary.id != run.summary.id) {
+                    runs.push(run);
+                }
+            }
             export::run(args, runs, context)
         }
         What::Merge(args) => {
