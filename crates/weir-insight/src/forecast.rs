@@ -278,3 +278,54 @@ fn line(what: &str, pairs: impl Iterator<Item = (f64, f64)>) -> Option<AccuracyL
         mean_error_pct: mean_error(&judged)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn predicted(workload: &str, said: f64, measured: f64, bound: Bound) -> Predicted {
+        Predicted {
+            workload: workload.into(),
+            population: None,
+            components: Components::default(),
+            slowdown_pct: said,
+            interval_pct: Some([said - 2.0, said + 2.0]),
+            published: None,
+            bound: Some(bound),
+            evidence: String::new(),
+            rejected: Vec::new(),
+            measured: Some(MeasuredSlowdown {
+                slowdown_pct: measured,
+                components: Components::default(),
+            }),
+            warnings: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn accuracy_is_of_what_waits_for_latency() {
+        let found = accuracy(&[
+            predicted("exact", 10.0, 10.0, Bound::Latency),
+            predicted("near", 10.0, 11.0, Bound::Latency),
+            predicted("far", 20.0, 30.0, Bound::Latency),
+            predicted("small", 2.0, 2.5, Bound::Latency),
+            predicted("queues", 0.0, 100.0, Bound::Bandwidth),
+        ])
+        .unwrap();
+        assert_eq!((found.workloads, found.latency_bound), (5, 4));
+        assert_eq!(found.covered_pct, Some(75.0));
+        assert_eq!(found.worst, ["far", "near", "small", "exact"]);
+        let [total] = found.lines.as_slice() else {
+            panic!("{:?}", found.lines);
+        };
+        assert_eq!((total.within_2_pct, total.within_10_pct), (75.0, 100.0));
+        assert_eq!(total.mean_error_pct, 2.875);
+        let [all, slowed] = found.populations.as_slice() else {
+            panic!("{:?}", found.populations);
+        };
+        // The middle of 0, 0.5, 1 and 10, and of those that were slowed by more than 5 %.
+        assert_eq!((all.workloads, all.median_error_pct), (4, 0.75));
+        assert_eq!((slowed.workloads, slowed.median_error_pct), (3, 1.0));
+        assert_eq!(slowed.half_width_pct, Some(2.0));
+    }
+}

@@ -104,5 +104,9 @@ mod tests {
         assert_eq!(solve(&rows, &[1.0, 2.0, 3.0]), None);
         assert_eq!(solve::<2>(&[[1.0, 0.0]], &[1.0]), None);
         assert_eq!(solve(&[[f64::NAN], [1.0]], &[1.0, 2.0]), None);
+        // A column that is on the diagonal already, of either sign.
+        for sign in [1.0, -1.0] {
+            assert_eq!(solve(&[[sign], [0.0]], &[2.0, 0.0]), Some([2.0 * sign]));
+        }
     }
 }

@@ -92,5 +92,13 @@ mod tests {
         assert_eq!(conformal_quantile(vec![1.0; 9], 0.9), Some(1.0));
         assert_eq!(pearson(&[]), None);
         assert_eq!(within(&[], 0.1), None);
+        // Too high and too low are as bad.
+        let off = |predicted: f64| Judged {
+            predicted,
+            measured: 1.0,
+        };
+        let judged = [0.5, 0.95, 1.05, 1.5].map(off);
+        assert_eq!(within(&judged, 0.1), Some(0.5));
+        assert!((mean_error(&judged).unwrap() - 0.275).abs() < 1e-12);
     }
 }

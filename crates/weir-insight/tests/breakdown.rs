@@ -2,7 +2,7 @@
 
 use crate::common;
 
-use common::{IDLE, Program};
+use common::{CYCLES, IDLE, Program};
 use proptest::prelude::*;
 use weir_insight::bound::classify;
 use weir_insight::breakdown::{Breakdown, Difference};
@@ -14,7 +14,7 @@ use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{Bound, PrefetchForm};
 use weir_model::metric::OwnMetric;
-use weir_model::units::{Cycles, Nanos};
+use weir_model::units::{Cycles, GbPerSec, Nanos};
 
 const FORM: PrefetchForm = PrefetchForm::SapphireRapids;
 
@@ -179,6 +179,12 @@ fn a_missing_level_leaves_the_sum_of_the_caches() {
         (untold.counter, untold.why.as_str()),
         (Counter::StallsL2Miss, "multiplexed to 4 %")
     );
+    // Of two runs either may lack it.
+    let whole = program.local(FORM);
+    let [whole, part] = [&whole, &local].map(|counters| Run::of(counters).unwrap());
+    for (a, b) in [(&whole, &part), (&part, &whole)] {
+        assert_eq!(Difference::between(a, b).unwrap().untold.len(), 1);
+    }
 }
 
 #[test]
@@ -197,6 +203,23 @@ fn counts_that_cannot_be_are_refused() {
     // A counter of 48 bits that ran over.
     let wrapped = with(Counter::StallsL3Miss, u64::MAX - 7).to_string();
     assert!(wrapped.contains("wrapped"), "{wrapped}");
+    // Counters that take turns may be off by a little.
+    let stores = |share: f64| {
+        let mut counters = run.clone();
+        counters.set(Counter::BoundOnStores, (CYCLES * share) as u64);
+        Run::of(&counters).map(|_| ())
+    };
+    assert_eq!(stores(1.02), Ok(()));
+    assert!(stores(1.1).is_err());
+    let under_way = |share: f64| {
+        let mut counters = run.clone();
+        counters.set(Counter::OffcoreCyclesDemandDataRd, (CYCLES * 0.5) as u64);
+        let occupancy = Counter::OffcoreOutstandingDemandDataRd;
+        counters.set(occupancy, (CYCLES * share) as u64);
+        Run::of(&counters).map(|_| ())
+    };
+    assert_eq!(under_way(0.48), Ok(()));
+    assert!(under_way(0.4).is_err());
     let swapped = with(Counter::StallsL1dMiss, 0).to_string();
     assert!(swapped.contains("swapped"), "{swapped}");
     let mut nothing = CounterSet::default();
@@ -229,6 +252,10 @@ fn requests_that_take_longer_than_a_lone_one_queue() {
         Some(Bound::Bandwidth)
     );
     assert_eq!(classify(&run, None).bound, None);
+    let mut none = counters.clone();
+    none.set(Counter::OffcoreDataRd, 0);
+    let idle = classify(&Run::of(&none).unwrap(), None);
+    assert_eq!(idle.bound, Some(Bound::Latency), "{}", idle.evidence);
     let mut blind = counters.clone();
     for counter in [
         Counter::OffcoreOutstandingDataRd,
@@ -238,6 +265,38 @@ fn requests_that_take_longer_than_a_lone_one_queue() {
     }
     let classified = classify(&Run::of(&blind).unwrap(), Some(Cycles(200.0)));
     assert!(classified.bound.is_none() && classified.evidence.contains("not on this processor"));
+}
+
+#[test]
+fn phases_have_their_part_of_the_cycles_and_are_compared_by_name() {
+    let mut once = IDLE.local(FORM);
+    once.set(Counter::TorInsertsIaMiss, 1_000_000_000);
+    let run = |names: [&str; 2]| CountedRun {
+        counters: times(&once, 4),
+        phases: vec![
+            (names[0].into(), once.clone()),
+            (names[1].into(), times(&once, 3)),
+        ],
+        ..without_cycles(None, 1e3)
+    };
+    let found = run(["a", "b"]).explain().unwrap();
+    let shares: Vec<f64> = found.phases.iter().map(|phase| phase.share_pct).collect();
+    assert_eq!(shares, [25.0, 75.0]);
+    // 4e9 lines in a second, unless they were counted for it alone.
+    assert_eq!(found.gbps, Some(GbPerSec(256.0)));
+    let alone = CountedRun {
+        gbps: Some(GbPerSec(7.0)),
+        ..run(["a", "b"])
+    };
+    assert_eq!(alone.explain().unwrap().gbps, Some(GbPerSec(7.0)));
+    let compared = |names| {
+        run(["a", "b"])
+            .difference(&run(names))
+            .unwrap()
+            .phases
+            .len()
+    };
+    assert_eq!((compared(["a", "b"]), compared(["a", "c"])), (2, 0));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use weir_insight::slowdown::predict::try_out;
 use weir_insight::slowdown::{Misses, Pair, calibrate, exposed, predict};
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
-use weir_model::insight::{Exposed, Micro, PrefetchForm};
+use weir_model::insight::{Exposed, HeldOut, Margin, Micro, PrefetchForm};
 
 const FORMS: [PrefetchForm; 2] = [PrefetchForm::Skylake, PrefetchForm::SapphireRapids];
 
@@ -179,6 +179,8 @@ fn without_its_counters_the_published_component_is_used_and_said() {
     let comparison = comparison.published.unwrap();
     assert!(close(comparison.slowdown_pct, without.total() * 100.0));
     assert!(close(comparison.dram_pct, without.dram * 100.0));
+    let tried = try_out(&model, &pair).unwrap().published();
+    assert_eq!(tried.total.predicted, without.total());
     let mut counters = pair.local;
     counters.set_unavailable(
         Counter::CyclesL3Miss,
@@ -196,6 +198,83 @@ fn without_its_counters_the_published_component_is_used_and_said() {
     ] {
         assert!(warning.contains(text), "{warning}");
     }
+}
+
+#[test]
+fn an_interval_is_that_of_the_components_in_use() {
+    let form = PrefetchForm::SapphireRapids;
+    let truth = Exposed {
+        growth: 0.9,
+        exposed: 0.8,
+        beside: 0.2,
+    };
+    let held_out = |relative| {
+        let margin = Margin {
+            relative,
+            floor_pct: 5.0,
+        };
+        Some(HeldOut {
+            workloads: 100,
+            coverage_pct: 90.0,
+            store: margin,
+            cache: margin,
+            dram: margin,
+            total: margin,
+            near: None,
+        })
+    };
+    let mut model = model(calibrate(&calibration(&truth, form), form).unwrap(), form);
+    model.held_out = held_out(0.1);
+    model.exposed.as_mut().unwrap().held_out = held_out(20.0);
+    let program = Program {
+        miss_stalls: 0.3,
+        ..IDLE
+    };
+    let mut counters = obeys(program, 0.4, &truth, form, Micro::Mixed).local;
+    let with = predict(&model, &Run::of(&counters).unwrap()).unwrap();
+    assert!(close(
+        with.half_width.unwrap(),
+        20.0 * (with.total() + 0.05)
+    ));
+    // No workload takes less than no time.
+    assert_eq!(with.interval().unwrap()[0], -1.0);
+    counters.set_unavailable(Counter::CyclesL3Miss, Unavailable::because("taken"));
+    let without = predict(&model, &Run::of(&counters).unwrap()).unwrap();
+    let half = 0.1 * (without.total() + 0.05);
+    assert!(close(without.half_width.unwrap(), half));
+    assert!(close(
+        without.interval().unwrap()[0],
+        without.total() - half
+    ));
+}
+
+#[test]
+fn a_constant_that_cannot_be_is_left_out_before_the_others_are_fitted() {
+    // Each hidden cycle costs as much as two that were stalled.
+    let truth = Exposed {
+        growth: 0.5,
+        exposed: 2.0,
+        beside: 0.2,
+    };
+    let chases = CHASES.map(|(stalled, aol, hidden)| {
+        let mlp = 300.0 / aol;
+        let misses = Misses {
+            stalled,
+            hidden,
+            mlp,
+        };
+        (misses, misses.lost(&truth))
+    });
+    let found = exposed::fit(&chases).unwrap();
+    let off = |of: &Exposed| -> f64 {
+        let each = chases.iter().map(|(m, lost)| (m.lost(of) - lost).powi(2));
+        each.sum()
+    };
+    let cut = Exposed {
+        exposed: 1.0,
+        ..truth
+    };
+    assert!(off(&found) < 0.9 * off(&cut), "{found:?}");
 }
 
 #[test]

@@ -5,9 +5,11 @@ use crate::common;
 use common::{IDLE, Program};
 use proptest::prelude::*;
 use weir_insight::Run;
-use weir_insight::interleave::best_shot::{Load, aim, latency_bound_slowdown, run_time};
+use weir_insight::interleave::Weights;
+use weir_insight::interleave::best_shot::{Aim, Load, aim, latency_bound_slowdown, run_time};
 use weir_insight::interleave::caption::{Caption, Did, Settings, State};
 use weir_insight::interleave::kernels::{self, Swept};
+use weir_insight::interleave::latency::Latencies;
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::insight::{Capacity, InterleaveFit, LoadKind, Margin, PrefetchForm};
@@ -127,7 +129,7 @@ fn changes_within_the_noise_are_none() {
     // Still measured against 10, so that small losses add up.
     caption.tune(
         State {
-            mean: 9.3,
+            mean: 9.45,
             noise: 0.3,
         },
         true,
@@ -221,8 +223,10 @@ proptest! {
     fn what_does_not_queue_pays_for_every_page(
         stalled in 0.0..1.0_f64,
         fit in known_fit(),
+        exposed in 0.0..=1.0_f64,
         share in 0.0..=1.0_f64,
     ) {
+        let fit = InterleaveFit { exposed, ..fit };
         let load = Load {
             stalled,
             prefetched: 0.0,
@@ -230,12 +234,24 @@ proptest! {
             traffic: GbPerSec(1e-9),
             kind: READS,
         };
-        let all_slow = stalled * (fit.unloaded[1] / fit.unloaded[0] - 1.0);
+        let all_slow = stalled * exposed * (fit.unloaded[1] / fit.unloaded[0] - 1.0);
         let found = run_time(&fit, &load, share) - 1.0;
         prop_assert!((found - latency_bound_slowdown(all_slow, share)).abs() < 1e-6);
         prop_assert!(!aim(&fit, &load, 20).is_worth_it());
     }
 
+    /// A tier that gives less has half of the pages at most, and the error is what is lost if it gives a twentieth less.
+    #[test]
+    fn advice_fills_no_tier_and_says_what_that_costs(load in load(), fit in known_fit()) {
+        let sure = Margin { relative: 0.0, floor_pct: 5.0 };
+        let fit = InterleaveFit { error: sure, ..fit };
+        let advised = aim(&fit, &load, 20);
+        prop_assert!(advised.weights.slow <= 10);
+        let mut narrow = fit;
+        narrow.capacity[0].bandwidth = narrow.capacity[0].bandwidth * 0.95;
+        let gained = 1.0 / run_time(&narrow, &load, advised.weights.share()) - 1.0;
+        prop_assert!((advised.gain - advised.error - gained).abs() < 1e-6, "{advised:?} {gained}");
+    }
 }
 
 proptest! {
@@ -347,6 +363,84 @@ fn where_the_tier_may_give_less_the_advice_is_for_less() {
 }
 
 #[test]
+fn what_is_as_much_alike_as_makes_no_difference_tells_of_the_least() {
+    let followed = |share| LoadKind {
+        followed: Some(share),
+        ..READS
+    };
+    let mut fit = a_fit(0.16, 1.2, 30.0);
+    let load = Load {
+        stalled: 0.8,
+        prefetched: 0.0,
+        latency: fit.unloaded[0] * 2.0,
+        traffic: GbPerSec(50.0),
+        kind: followed(0.02),
+    };
+    let kernel = |share, gives| Capacity {
+        kind: followed(share),
+        bandwidth: GbPerSec(gives),
+        ..fit.capacity[0]
+    };
+    let (near, narrow) = (kernel(0.0, 30.0), kernel(0.15, 8.0));
+    fit.capacity[0].kind = followed(0.9);
+    let mut advised = |unfollowed| {
+        fit.unfollowed = unfollowed;
+        aim(&fit, &load, 20).weights.slow
+    };
+    assert!(advised(vec![near, narrow]) < advised(vec![near]));
+}
+
+#[test]
+fn a_load_is_given_what_kernels_get_that_write_as_much_back() {
+    let written = |share| LoadKind {
+        written: Some(share),
+        ..READS
+    };
+    let mut fit = a_fit(0.16, 1.2, 30.0);
+    let kernel = |share, gives| Capacity {
+        kind: written(share),
+        bandwidth: GbPerSec(gives),
+        ..fit.capacity[0]
+    };
+    let (reads, writes) = (kernel(0.0, 30.0), kernel(1.0, 10.0));
+    let load = Load {
+        stalled: 0.8,
+        prefetched: 0.0,
+        latency: fit.unloaded[0] * 2.0,
+        traffic: GbPerSec(50.0),
+        kind: written(1.0),
+    };
+    let mut time = |capacity| {
+        fit.capacity = capacity;
+        run_time(&fit, &load, 0.5)
+    };
+    let (both, alone, other) = (
+        time(vec![reads, writes]),
+        time(vec![writes]),
+        time(vec![reads]),
+    );
+    assert!(
+        alone - both < (both - other) / 4.0,
+        "{alone} {both} {other}"
+    );
+}
+
+#[test]
+fn nobody_moves_pages_for_next_to_nothing() {
+    let worth = |gain| {
+        let weights = Weights { local: 19, slow: 1 };
+        let error = 0.0;
+        Aim {
+            weights,
+            gain,
+            error,
+        }
+        .is_worth_it()
+    };
+    assert!(!worth(0.002) && worth(0.003));
+}
+
+#[test]
 fn the_error_is_what_nine_in_ten_kernels_fall_short_by() {
     // The last gains 5 points less than expected, of 5 and 10; the others what is expected.
     let mut ran = vec![(0.10, 0.10); 19];
@@ -388,6 +482,30 @@ fn the_latency_is_that_of_misses_where_there_are_enough() {
         let off = latency(&counters) / found - 1.0;
         assert!(off.abs() < 1e-3, "{misses} of {reads}: {off}");
     }
+}
+
+#[test]
+fn prefetches_are_the_reads_that_no_load_asked_for() {
+    let mut counters = IDLE.local(PrefetchForm::SapphireRapids);
+    let add = |counters: &mut CounterSet, counter, more: u64| {
+        let before = counters.get(counter).unwrap();
+        counters.set(counter, before + more);
+    };
+    let found = |counters: &CounterSet| Latencies::of(&Run::of(counters).unwrap()).unwrap();
+    let before = found(&counters);
+    assert!((before.prefetches.get() - 300.0).abs() < 1e-3, "{before:?}");
+    assert!((before.stores.get() - 400.0).abs() < 1e-3, "{before:?}");
+    // As many prefetches again, each of which takes 100 cycles more.
+    let prefetches = counters.get(Counter::OffcoreDemandDataRd).unwrap();
+    add(&mut counters, Counter::OffcoreDataRd, prefetches);
+    add(
+        &mut counters,
+        Counter::OffcoreOutstandingDataRd,
+        400 * prefetches,
+    );
+    let after = found(&counters);
+    assert!((after.prefetches.get() - 350.0).abs() < 1e-3, "{after:?}");
+    assert_eq!(after.stores, before.stores);
 }
 
 #[test]

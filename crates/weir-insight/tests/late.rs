@@ -265,6 +265,28 @@ proptest! {
     }
 }
 
+/// No more loads wait for prefetched lines than lines are prefetched.
+#[test]
+fn what_finds_its_line_under_way_was_prefetched_at_most_once() {
+    let program = Program {
+        fill_buffer_hits: 0.7,
+        from_memory: 0.6,
+        by_l1: 0.5,
+        ..IDLE
+    };
+    let hides = Hides {
+        program,
+        miss: 0.0,
+        level: 0.1,
+        hits: 2e10,
+    };
+    let form = PrefetchForm::SapphireRapids;
+    let counters = hides.local(form);
+    let waits = Waits::of(&Run::of(&counters).unwrap(), form).unwrap();
+    // Of 7e11 such loads 1e11, beside twice 2e10 that hit; 0.6 of the lines come from memory.
+    assert!(close(waits.late, 0.6 * 1e11 / 1.4e11), "{}", waits.late);
+}
+
 #[test]
 fn a_hidden_cycle_grows_as_a_stalled_one_and_beside_two_misses_half() {
     let lone = Waits {

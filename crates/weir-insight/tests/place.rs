@@ -128,8 +128,12 @@ proptest! {
     }
 
     #[test]
-    fn nothing_moved_costs_nothing_and_more_moved_never_costs_less_without_queues(objects in some(), o in 0usize..10) {
+    fn nothing_moved_costs_nothing_and_more_moved_never_costs_less_without_queues(
+        objects in some(), o in 0usize..10, unwaited in 0.0..1e6f64,
+    ) {
         let mut ends = ends(&objects);
+        // Time that no object was waited for is longer there, too.
+        ends.phases[0].time[1] = ends.phases[0].time[1] + Nanos(unwaited);
         for queue in &mut ends.phases[0].queues {
             (queue.factor, queue.capacity) = (0.0, GbPerSec(1e9));
         }
@@ -192,7 +196,7 @@ proptest! {
         let tries = candidates(&ends, &some_sets(&ends), Goal::Loss(loss), false, 10);
         let most = best(&ends, &curve, Goal::Loss(loss), false).unwrap();
         prop_assert!(tries.iter().any(|one| one.bytes >= most.bytes && one.loss <= loss));
-        prop_assert!(tries.iter().any(|one| one.bytes == 0.0));
+        prop_assert!(tries.iter().any(|one| one.bytes == 0.0) && tries.len() <= 10);
         let as_measured = |tries: &[Choice]| tries.iter().map(|one| (one.clone(), one.loss)).collect::<Vec<_>>();
         let measured = as_measured(&tries);
         let taken = best_measured(&measured, Goal::Loss(loss)).unwrap();
@@ -203,6 +207,9 @@ proptest! {
             let least = best(&ends, &curve, Goal::Free(free), whole).unwrap();
             prop_assert!(tries.len() <= 10 && tries.iter().all(|one| one.bytes >= free));
             prop_assert!(tries[0].loss <= least.loss + 1e-9);
+            let moved = |one: &Choice| one.shares.iter().map(|share| *share > 0.0).collect::<Vec<_>>();
+            let alike = |one: &Choice| tries.iter().filter(|other| moved(other) == moved(one)).count();
+            prop_assert!(tries.iter().all(|one| alike(one) <= 2));
             let measured = as_measured(&tries);
             let taken = best_measured(&measured, Goal::Free(free)).unwrap();
             prop_assert!((taken.1 - least.loss).abs() < 1e-9);
@@ -213,6 +220,29 @@ proptest! {
         if moved <= 1 {
             let least = best(&ends, &curve, Goal::Free(spread.bytes), false).unwrap();
             prop_assert!(least.loss <= spread.loss + 1e-9);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// With more objects than all sets of which are looked at.
+    #[test]
+    fn no_exchange_of_two_of_many_objects_betters_a_set(
+        objects in prop::collection::vec((1u64..64, 0.0..1e6, 0.0..1e6, 0u64..200_000), 13..16),
+    ) {
+        let ends = ends(&objects);
+        let sets = some_sets(&ends);
+        let has = |share: f64| sets.iter().any(|set| set.shares.iter().all(|own| *own == share));
+        prop_assert!(has(0.0) && has(1.0) && sets.len() <= 2 * (objects.len() + 1));
+        for set in &sets {
+            for (a, b) in (0..objects.len()).flat_map(|a| (0..a).map(move |b| (a, b))) {
+                let mut other = set.shares.clone();
+                other.swap(a, b);
+                let is_better = ends.bytes(&other) >= set.bytes && ends.loss(&other) < set.loss - 1e-6;
+                prop_assert!(!is_better, "{a} for {b} in {set:?}");
+            }
         }
     }
 }
@@ -309,6 +339,30 @@ fn advice_is_within_two_points_of_the_best_placement() {
         off[off.len() * 9 / 10] * 100.0
     );
     assert!(near * 100 >= found.len() * 90, "{near} of {}", found.len());
+}
+
+#[test]
+fn object_level_interleaving_spreads_what_is_large_and_draws_much() {
+    let objects = [
+        (1000, 0.0, 1.0, 30_000),
+        (1000, 0.0, 1.0, 10),
+        (10, 0.0, 1.0, 30_000),
+    ];
+    assert_eq!(object_level(&ends(&objects)).shares, [0.5, 0.0, 0.0]);
+}
+
+#[test]
+fn traffic_is_the_mean_of_both_runs() {
+    let even = ends(&[(64, 5e5, 5e5, 200_000), (64, 5e5, 5e5, 200_000)]);
+    let mut uneven = even.clone();
+    for [near, far] in &mut uneven.phases[0].traffic {
+        let lines = near.read.get();
+        (near.read, far.read) = (Bytes(lines / 2), Bytes(lines / 2 * 3));
+    }
+    for shares in [[0.0, 0.5], [1.0, 0.3], [1.0, 1.0]] {
+        assert!((even.loss(&shares) - uneven.loss(&shares)).abs() < 1e-9);
+        assert!(even.loss(&shares) > 0.0);
+    }
 }
 
 /// A percent of the bytes is worth no two points of run time; more bytes, or less time, are.

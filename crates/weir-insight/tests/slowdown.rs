@@ -157,6 +157,70 @@ fn each_counter_that_is_missing_is_named_with_its_reason() {
 }
 
 #[test]
+fn a_latency_far_from_those_of_the_calibration_is_said_where_misses_matter() {
+    let form = PrefetchForm::SapphireRapids;
+    let mut model = model(calibrate(&micros(&CONSTANTS, form), form).unwrap(), form);
+    model.aol_range = [Cycles(50.0), Cycles(200.0)];
+    let warns = |aol, miss_stalls| {
+        let program = Program {
+            aol,
+            miss_stalls,
+            ..IDLE
+        };
+        let counters = program.local(form);
+        let predicted = predict(&model, &Run::of(&counters).unwrap()).unwrap();
+        predicted
+            .warnings
+            .iter()
+            .any(|w| w.contains("outside the 50 to 200"))
+    };
+    let found = [35.0, 45.0, 240.0, 260.0].map(|aol| warns(aol, 0.3));
+    assert_eq!(found, [true, false, false, true]);
+    assert!(!warns(260.0, 0.005));
+}
+
+/// A chase that hardly waits says little of how misses overlap.
+#[test]
+fn a_chase_counts_as_much_as_it_is_slowed() {
+    let form = PrefetchForm::SapphireRapids;
+    let mut pairs = micros(&CONSTANTS, form);
+    let other = Constants {
+        p: CONSTANTS.p * 2.0,
+        q: CONSTANTS.q * 2.0,
+        ..CONSTANTS
+    };
+    let hardly = Program {
+        miss_stalls: 0.01,
+        ..IDLE
+    };
+    pairs.push(hardly.pair(Micro::Chase, &other, form));
+    let found = calibrate(&pairs, form).unwrap().constants;
+    assert!((found.p / CONSTANTS.p - 1.0).abs() < 0.01, "{found:?}");
+    assert!((found.q / CONSTANTS.q - 1.0).abs() < 0.01, "{found:?}");
+}
+
+#[test]
+fn overlap_that_helps_no_miss_is_none_and_the_lone_chase_is_the_one_that_overlaps_least() {
+    let form = PrefetchForm::SapphireRapids;
+    let truth = Constants {
+        p: Cycles(-10.0),
+        q: 1.2,
+        ..CONSTANTS
+    };
+    let mut pairs = micros(&truth, form);
+    let lone = Program {
+        miss_stalls: 0.7,
+        aol: 350.0,
+        ..IDLE
+    };
+    pairs.push(lone.pair(Micro::Chase, &truth, form));
+    let found = calibrate(&pairs, form).unwrap();
+    assert_eq!(found.constants.p, Cycles(0.0));
+    assert!(found.notes.iter().any(|note| note.contains("p is zero")));
+    assert!(close(found.unloaded.get(), 350.0), "{}", found.unloaded);
+}
+
+#[test]
 fn the_counters_are_as_many_as_the_paper_says() {
     assert_eq!(metrics::needed(PrefetchForm::SapphireRapids).len(), 12);
     assert_eq!(metrics::needed(PrefetchForm::Skylake).len(), 11);
@@ -263,6 +327,9 @@ fn mixed_workloads_find_what_every_workload_loses() {
         "{:?}",
         found.constants
     );
+    let mixed = found.fitted_on.iter().filter(|p| p.micro == Micro::Mixed);
+    let off = mixed.map(|point| (point.fitted_pct - point.slowdown_pct).abs());
+    assert!(off.fold(0.0, f64::max) < 1.0);
 }
 
 #[test]

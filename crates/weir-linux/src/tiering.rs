@@ -239,6 +239,13 @@ mod tests {
             assert_eq!(bytes, Bytes(asked));
             assert!(wrong[0].reason.contains(why), "{wrong:?}");
         }
+        // A microsecond more is a fifth of a percent of half a millisecond, and a twentieth of two.
+        for (total, passed, asked) in [(6, 5e5, 0), (7, 2e6, 1024)] {
+            let pressure = group.join("memory.pressure");
+            std::fs::write(pressure, format!("some total={total}\n")).unwrap();
+            let (bytes, _) = demotion.ask(&root, Nanos(passed), Nanos(1024.0));
+            assert_eq!(bytes, Bytes(asked), "{passed}");
+        }
     }
 
     proptest! {

@@ -196,3 +196,22 @@ pub struct Applied {
     /// What is in force now, read back from the machine.
     pub applied: Action,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_one_of_two_lacks_they_do_not_have_in_common() {
+        let all = Actuators {
+            cores: true,
+            time: true,
+            allocation: Some(Share::of(0.1)),
+            clocks: vec![Gigahertz(2.0), Gigahertz(1.0)],
+        };
+        assert_eq!(all.clone().common(all.clone()), all);
+        let none = Actuators::default();
+        assert_eq!(all.clone().common(none.clone()), none);
+        assert_eq!(none.clone().common(all), none);
+    }
+}

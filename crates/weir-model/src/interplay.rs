@@ -461,6 +461,15 @@ mod tests {
                 ChangeClass::DeepPromotion,
             ]
         );
+        // A boundary belongs to the class nearer to none.
+        for (boundary, class) in [
+            (5.0, ChangeClass::None),
+            (10.0, ChangeClass::MildPromotion),
+            (40.0, ChangeClass::ModeratePromotion),
+        ] {
+            assert_eq!(ChangeClass::of(boundary), class);
+            assert_eq!(ChangeClass::of(-boundary) as u32, 6 - class as u32);
+        }
         for (at, class) in ChangeClass::ALL.into_iter().enumerate() {
             assert_eq!(class.distance(ChangeClass::DeepSuppression), at as u32);
         }

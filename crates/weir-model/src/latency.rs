@@ -180,6 +180,15 @@ mod tests {
             "{p99:?}"
         );
         assert!(LatencyHistogram::new().summary().is_none());
+        // Picoseconds up to 2048 are kept apart: an interval is between the latencies of its ranks.
+        for n in (400..2048).step_by(7) {
+            let mut h = LatencyHistogram::new();
+            (1..=n).for_each(|ps| h.record(Nanos(ps as f64 / 1e3)));
+            let ranks = quantile_ranks(n, 0.99).map(|(low, high)| [low, high]);
+            let found = h.quantile_interval(0.99).map(|of| [of.low, of.high]);
+            let found = found.map(|ends| ends.map(|end| (end.get() * 1e3).round() as u64));
+            assert_eq!(found, ranks, "{n}");
+        }
     }
 
     #[test]

@@ -498,3 +498,84 @@ pub trait Testbed: Send + Sync {
     /// How many machines may run at once without disturbing each other: 1 for a real one.
     fn parallelism(&self) -> usize;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counters::Counter;
+
+    /// A second of a tenant.
+    fn second(busy: bool, code: i32) -> Observation {
+        let mut counters = CounterSet::default();
+        counters.set(Counter::CasRd, 100);
+        let used = RegionUse {
+            region: "a".into(),
+            read: 100,
+            waited: Nanos(50.0),
+            ..RegionUse::default()
+        };
+        let process = ProcessProgress {
+            ran: Ok(Nanos(1e9)),
+            traffic: Ok(Bytes(6400)),
+            cores: 4,
+            busy,
+            uses: Ok(Vec::new()),
+            ended: Some(CommandEnd {
+                after: Nanos(5.0),
+                code: Some(code),
+            }),
+            limits: Vec::new(),
+        };
+        let tenant = TenantProgress {
+            bytes: Bytes(6400),
+            accesses: 100,
+            counters: counters.clone(),
+            uses: vec![used],
+            process: Some(process),
+            ..TenantProgress::default()
+        };
+        let mut seen = Observation::of(Nanos(1e9), vec![tenant], counters);
+        seen.sampled = Some(Sampled {
+            parts: 3,
+            simulated: Nanos(3.0),
+            tenants: vec![Some(0.1)],
+            traffic: [Some(0.1), None],
+            missed: busy,
+        });
+        seen
+    }
+
+    #[test]
+    fn two_windows_that_are_alike_are_one_of_twice_the_length() {
+        let mut both = second(true, 0);
+        both.extend(second(true, 0));
+        let long = second(true, 0).scaled_to(Nanos(2e9));
+        let figures = |of: &Observation| {
+            let own = &of.tenants[0];
+            let counted = (of.counters.clone(), own.counters.clone(), own.uses.clone());
+            (of.window, own.bytes, own.accesses, counted)
+        };
+        assert_eq!(figures(&both), figures(&long));
+        let own = &both.tenants[0];
+        assert_eq!((own.bytes, own.accesses), (Bytes(12_800), 200));
+        let process = own.process.as_ref().unwrap();
+        assert_eq!(process.ran, Ok(Nanos(2e9)));
+        assert_eq!(process.traffic, Ok(Bytes(12_800)));
+        // Two independent errors of a tenth.
+        let sampled = both.sampled.unwrap();
+        assert_eq!((sampled.parts, sampled.simulated), (6, Nanos(6.0)));
+        assert!((sampled.largest().unwrap() - 0.1 / 2_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn what_is_true_of_one_of_two_windows_is_true_of_both_together() {
+        for [first, then] in [[true, false], [false, true]] {
+            let mut both = second(first, 0);
+            both.extend(second(then, 1));
+            let process = both.tenants[0].process.as_ref().unwrap();
+            assert!(process.busy && both.sampled.unwrap().missed);
+            // A command ends once.
+            assert_eq!(process.ended.unwrap().code, Some(0));
+        }
+    }
+}

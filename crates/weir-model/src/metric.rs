@@ -115,3 +115,19 @@ fn plural(unit: &str) -> String {
         None => format!("{unit}s"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tenant::Command;
+
+    #[test]
+    fn a_command_of_36_seconds_runs_a_hundred_times_in_an_hour() {
+        let command = Command {
+            program: "true".into(),
+            arguments: Vec::new(),
+        };
+        let (unit, factor) = Work::Command(command).unit();
+        assert_eq!((unit.as_str(), factor / 36e9), ("runs/h", 100.0));
+    }
+}

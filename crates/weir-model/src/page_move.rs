@@ -138,6 +138,26 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::units::Bytes;
+
+    #[test]
+    fn a_range_ends_behind_its_bytes() {
+        let range = |offset, bytes| {
+            let pages = Pages::Range {
+                region: "a".into(),
+                offset: Bytes(offset),
+                bytes: Bytes(bytes),
+            };
+            let request = MoveRequest {
+                pages: &pages,
+                destination: Destination::Place(&Placement::FirstTouch),
+                limit: None,
+            };
+            request.range()
+        };
+        assert_eq!(range(4096, 8192), (4096, 12_288));
+        assert_eq!(range(4096, u64::MAX), (4096, u64::MAX));
+    }
 
     proptest! {
         #[test]

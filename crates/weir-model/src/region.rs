@@ -233,6 +233,10 @@ mod tests {
             let regions = mixed.regions();
             prop_assert_eq!(regions.iter().map(|r| r.bytes).sum::<Bytes>(), Bytes(all));
             prop_assert_eq!(&regions[1].placement, &from);
+            // Of a round's lines each region has its part, to a line.
+            let [own, source] = [0, 1].map(|n| i128::from(regions[n].bytes.lines() / u64::from(threads)));
+            let off = own * i128::from(loaded) - source * i128::from(touched);
+            prop_assert!(off.abs() < i128::from(loaded + touched), "{own} {source}");
         }
 
         #[test]
@@ -262,6 +266,21 @@ mod tests {
                 prop_assert_eq!(now + pages.moved_out.get(), 10_000 + came);
             }
         }
+    }
+
+    #[test]
+    fn twice_the_use_is_that_of_two_windows() {
+        let of = |region: &str| RegionUse {
+            region: region.into(),
+            read: 1,
+            written: 2,
+            waited: Nanos(3.0),
+            waits: 4,
+        };
+        let mut all = vec![of("a")];
+        RegionUse::merge(&mut all, &[of("a"), of("b")]);
+        assert_eq!(all, [of("a").times(2.0), of("b")]);
+        assert_eq!((all[0].waited, all[0].waits), (Nanos(6.0), 8));
     }
 
     #[test]

@@ -149,6 +149,7 @@ mod tests {
             "cgroup:batch",
             "cgroup:/",
             "cgroup:/a/../b",
+            "cgroup:/a/./b",
             "unit:a/b.service",
             "unit:a",
             "container:12",

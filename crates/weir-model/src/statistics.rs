@@ -257,5 +257,7 @@ mod tests {
         assert_eq!(Estimate::of([3.0]).unwrap().ci95, None);
         assert_eq!(Estimate::of([]), None);
         assert_eq!(Estimate::of([0.0, 0.0]).unwrap().relative_ci(), None);
+        let share = |values: [f64; 2]| Estimate::of(values).unwrap().relative_ci();
+        assert_eq!(share([-1.0, -3.0]), share([1.0, 3.0]));
     }
 }

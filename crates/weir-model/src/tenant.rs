@@ -312,3 +312,20 @@ impl Placement {
         matches!(self, Placement::Preferred(_) | Placement::FirstTouch)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_temporal_store_reads_its_line_too() {
+        let reads = Reads {
+            lines: 2,
+            per: 1,
+            from: Placement::FirstTouch,
+            dataflow: Dataflow::Apart,
+        };
+        let shares = [Op::Ld, Op::St, Op::NtSt].map(|op| reads.share(op));
+        assert_eq!(shares, [1.0, 3.0 / 4.0, 2.0 / 3.0]);
+    }
+}

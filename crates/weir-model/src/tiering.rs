@@ -211,3 +211,40 @@ impl TieringCounts {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_added_is_what_was_counted_since() {
+        let of = |promoted, demoted| TieringCounts {
+            promoted,
+            demoted,
+            ..TieringCounts::default()
+        };
+        let (before, more) = (of(Some(5), Some(7)), of(Some(2), None));
+        let now = before.and(&more);
+        assert_eq!(now, of(Some(7), Some(7)));
+        assert_eq!(now.since(&before), of(Some(2), Some(0)));
+        // A count that went back began again, and one that is missing on either side is not known.
+        assert_eq!(before.since(&now), of(None, Some(0)));
+        assert_eq!(now.since(&more), of(Some(5), None));
+        assert_eq!(more.since(&now), of(None, None));
+    }
+
+    #[test]
+    fn each_page_is_counted_as_one_thing() {
+        let mut all = MovedPages {
+            moved: 1,
+            there: 2,
+            absent: 4,
+            busy: 8,
+            full: 16,
+            shared: 32,
+            refused: 64,
+        };
+        all += all;
+        assert_eq!((all.pages(), all.not_moved()), (2 * 127, 2 * 120));
+    }
+}

@@ -123,6 +123,13 @@ fn a_mistake_is_reported_with_its_line_and_what_was_meant() {
             .any(|(l, m)| *l == 5 && m.contains("no finite number")),
         "{found:?}"
     );
+    let broken = mistakes(&text.replace("cpi = 0.01", "cpi = = 1"));
+    let lines: Vec<usize> = broken.iter().map(|(line, _)| *line).collect();
+    assert_eq!(
+        lines,
+        [5, 8, 9],
+        "what a broken line may have is not missing"
+    );
     assert!(has(8, "did you mean `sequential`?"), "{found:?}");
     assert!(has(9, "did you mean `bytes`?"), "{found:?}");
     assert!(has(9, "missing key `phase.regions.bytes`"), "{found:?}");
@@ -133,7 +140,11 @@ fn clients_send_at_a_rate() {
     let with = |requests: &str| GOOD.replacen("[[phase]]", &format!("{requests}[[phase]]"), 1);
     let text = with("[requests]\nper_second = 20_000\nclients = 12\n");
     let work = Workloads::check("served.toml", &text).unwrap();
-    assert_eq!(work.requests.as_ref().unwrap().clients, Some(12));
+    let requests = work.requests.as_ref().unwrap();
+    assert_eq!(requests.clients, Some(12));
+    // One of them is a period, unless its instructions are given.
+    let period: u64 = work.phases.iter().map(|phase| phase.instructions).sum();
+    assert!(work.phases.len() > 1 && requests.instructions == period);
     let again = Workloads::check("served.toml", &work.to_toml(&[])).unwrap();
     assert_eq!(again, work);
     let found = mistakes(&with("[requests]\nclients = 12\n"));
@@ -169,6 +180,11 @@ fn what_a_phase_says_together_has_to_fit() {
         region(", element = \"64 B\", stride = \"8 B\"")[0]
             .1
             .contains("less than the element")
+    );
+    assert!(
+        region(", element = \"128 B\", modifies = 0.5")[0]
+            .1
+            .contains("only elements of one are modified")
     );
     assert!(phase("")[0].1.contains("a list of 1 to 32 tables"));
     let twice = "{ name = \"a\", bytes = \"1 MiB\", order = \"random\" }";

@@ -294,3 +294,38 @@ impl AloneWindow {
         slow.map_err(|why| CalibrateError::NotCounted(why.to_string()))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slow_tier_is_cxl_or_memory_without_processors_or_another_socket() {
+        let slow = |kinds: &[TierKind]| {
+            let tier = |kind: &TierKind| weir_model::topology::Tier {
+                name: TierName::named(kind.name()),
+                kind: *kind,
+                node: None,
+                capacity: Bytes::gib(1),
+                description: String::new(),
+                limits: None,
+                programs_left: None,
+            };
+            let topology = Topology {
+                tiers: kinds.iter().map(tier).collect(),
+                ..Topology::default()
+            };
+            slowest(&topology).map(|(_, name)| name.as_str().to_owned())
+        };
+        let all = [
+            TierKind::Dram,
+            TierKind::Remote,
+            TierKind::CpuLess,
+            TierKind::Cxl,
+        ];
+        for (n, taken) in all.iter().enumerate().skip(1) {
+            assert_eq!(slow(&all[..=n]).as_deref(), Some(taken.name()));
+        }
+        assert_eq!(slow(&all[..1]), None);
+    }
+}

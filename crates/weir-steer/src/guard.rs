@@ -157,3 +157,109 @@ impl<C: Controller> Controller for Guarded<C> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use weir_model::capability::Unavailable;
+    use weir_model::counters::CounterSet;
+    use weir_model::machine::Observation;
+
+    use super::*;
+    use crate::readings::{Residency, TenantReadings};
+
+    /// Asks for one limit after another, the last one first.
+    struct Asks(Vec<Limit>);
+
+    impl Controller for Asks {
+        fn observe(&mut self, _: &Readings) -> Decision {
+            Decision {
+                limits: vec![self.0.pop().unwrap()],
+                why: Why::rule("asked"),
+            }
+        }
+    }
+
+    /// The limits of a tenant with 16 cores, in windows whose table is counted or not.
+    fn held(mut asks: Vec<Limit>, bounds: Bounds, counted: &[bool]) -> Vec<Limit> {
+        asks.reverse();
+        let mut guarded = Guarded::new(Asks(asks), bounds);
+        let seen = Observation::of(Nanos(1e9), Vec::new(), CounterSet::default());
+        let tenant = TenantReadings {
+            role: Role::Restrained,
+            cores: 16,
+            busy: true,
+            drew: Err(Unavailable::because("not counted")),
+        };
+        let mut readings = Readings::of(&seen, vec![tenant]);
+        let mut window = |&counted: &bool| {
+            readings.table = match counted {
+                true => Ok(Residency {
+                    mean: Nanos(100.0),
+                    entries: 1.0,
+                    inserts: 1.0,
+                }),
+                false => Err(Unavailable::because("silent")),
+            };
+            guarded.observe(&readings).limits[0]
+        };
+        counted.iter().map(&mut window).collect()
+    }
+
+    fn cores(cores: u32, time: f64) -> Limit {
+        Limit {
+            cores: Some(cores),
+            time: Share::of(time),
+            ..Limit::FREE
+        }
+    }
+
+    #[test]
+    fn a_limit_below_the_floor_becomes_the_floor_and_no_more() {
+        let bounds = Bounds {
+            floor: Share::of(0.05),
+            ..Bounds::default()
+        };
+        let units = |limit| held(vec![limit], bounds.clone(), &[true])[0].units(16);
+        for (asked, given) in [
+            (cores(2, 0.1), 0.8),
+            (cores(2, 0.7), 1.4),
+            (cores(1, 0.0), 0.8),
+        ] {
+            assert!((units(asked) - given).abs() < 1e-12, "{asked:?}");
+        }
+        let none = Limit {
+            allocation: Share::NONE,
+            ..Limit::FREE
+        };
+        assert!((units(none) - 0.8).abs() < 1e-12);
+    }
+
+    #[test]
+    fn a_limit_stays_for_its_time_unless_it_is_removed() {
+        let bounds = Bounds {
+            dwell: 2,
+            ..Bounds::default()
+        };
+        let (one, two) = (cores(1, 1.0), cores(2, 1.0));
+        let asked = vec![one, two, two, two, Limit::FREE, one];
+        let found = held(asked, bounds, &[true; 6]);
+        assert_eq!(found, [one, one, one, two, Limit::FREE, Limit::FREE]);
+    }
+
+    #[test]
+    fn only_windows_of_silence_in_a_row_remove_a_limit() {
+        let one = cores(1, 1.0);
+        let counted = [true, false, false, true, false, false, false];
+        let found = held(vec![one; 7], Bounds::default(), &counted);
+        assert_eq!(found[..6], [one; 6]);
+        assert_eq!(found[6], Limit::FREE);
+        // What was removed does not stand.
+        let bounds = Bounds {
+            dwell: 9,
+            ..Bounds::default()
+        };
+        let two = cores(2, 1.0);
+        let found = held(vec![one, two], bounds, &[true, false, false, false, true]);
+        assert_eq!(found[3..], [Limit::FREE, two]);
+    }
+}

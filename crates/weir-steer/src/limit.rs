@@ -274,6 +274,27 @@ mod tests {
     }
 
     #[test]
+    fn what_is_granted_is_in_force_and_what_is_refused_stays_as_it_was() {
+        let limit = |cores, time, allocation, clock| Limit {
+            cores: Some(cores),
+            time: Share::of(time),
+            allocation: Share::of(allocation),
+            clock: Some(Gigahertz(clock)),
+        };
+        let (from, to) = (limit(4, 0.5, 0.7, 2.0), limit(2, 0.25, 0.3, 1.5));
+        let granted = change("t", from, to, Nanos(1e8), |action| {
+            Ok(Applied {
+                requested: action.clone(),
+                applied: action.clone(),
+            })
+        });
+        assert_eq!(granted, AppliedLimit::whole(to));
+        let refused = change("t", from, to, Nanos(1e8), |_| Err("no".into()));
+        assert_eq!((refused.requested, refused.applied), (to, from));
+        assert_eq!(refused.refused.len(), 4);
+    }
+
+    #[test]
     fn wide_is_many_cores_and_narrow_is_few() {
         let wide = Limit::to_units(0.8, 16, Grain::Wide(tenth()));
         assert_eq!((wide.cores, wide.allocation), (Some(8), tenth()));

@@ -143,3 +143,45 @@ impl LogLine {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_decision_is_new_with_another_rule_level_action_or_part_of_promotion() {
+        let limit = json!({ "time": 1.0, "allocation": 1.0 });
+        let action = json!({ "tenant": "a", "requested": limit, "applied": limit });
+        let window = |level: u32, rule: &str, actions: &[&Value], part: Option<f64>| {
+            let tiering = part.map(|part| {
+                json!({
+                    "lasted_s": 1.0, "counts": {}, "promoted_gbps": Value::Null, "asked": 0, "part_pct": part,
+                    "why": "", "requested": {}, "in_force": {},
+                })
+            });
+            let window = json!({
+                "t_s": 0.0, "window_s": 0.25, "gbps": {}, "tor_ns": {}, "level": level, "quota_pct": 100.0,
+                "why": { "rule": rule, "level": level }, "tenants": [], "actions": actions, "tiering": tiering,
+            });
+            from_value::<WindowRecord>(window).unwrap()
+        };
+        let mut detector = ChangeDetector::default();
+        for (level, rule, actions, part, is_new) in [
+            (0, "a", [].as_slice(), None, true),
+            (0, "a", &[], None, false),
+            (1, "a", &[], None, true),
+            (1, "b", &[], None, true),
+            (1, "b", &[&action], None, true),
+            (1, "b", &[&action], Some(50.0), true),
+            // Promotion is recorded once a second.
+            (1, "b", &[&action], None, false),
+            (1, "b", &[&action], Some(50.0), false),
+            (1, "b", &[&action], Some(40.0), true),
+        ] {
+            let window = window(level, rule, actions, part);
+            assert_eq!(detector.is_new(&window), is_new, "{level} {rule} {part:?}");
+        }
+    }
+}

@@ -54,3 +54,21 @@ impl Done {
         Some(OwnMetric::of(unit?.clone(), rate / time.max(1.0), &latency))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_count_by_their_length() {
+        let done = |rate, seconds: f64| Done {
+            unit: "requests/s".into(),
+            rate,
+            window: Nanos(seconds * 1e9),
+            latency: Vec::new(),
+        };
+        let windows = [done(1.0, 1.0), done(4.0, 3.0)];
+        assert_eq!(Done::together(windows.iter()).unwrap().rate, 3.25);
+        assert!(Done::together([].iter()).is_none());
+    }
+}

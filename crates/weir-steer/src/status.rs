@@ -109,3 +109,42 @@ impl StatusDocument {
         self.recent.back()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, from_value, json};
+
+    use super::*;
+
+    #[test]
+    fn a_status_counts_all_windows_and_keeps_the_last() {
+        let mut status: StatusDocument = from_value(json!({
+            "schema": StatusDocument::SCHEMA, "weir": "0", "since": "", "plant": "host", "controller": "weir",
+            "dry": false, "window_s": 0.25, "windows": 0, "decisions": 0, "refusals": 0,
+            "tiers": { "fast": "dram", "slow": "cxl0" }, "tenants": [], "troubles": [], "recent": [],
+        }))
+        .unwrap();
+        let limit = json!({ "time": 1.0, "allocation": 1.0 });
+        let action = |refused: &[&str]| json!({ "tenant": "a", "requested": limit, "applied": limit, "refused": refused });
+        let mut window: WindowRecord = from_value(json!({
+            "t_s": 0.0, "window_s": 0.25, "gbps": {}, "tor_ns": {}, "level": 0, "quota_pct": 100.0,
+            "why": { "rule": "", "level": 0 }, "tenants": [],
+            "actions": [action(&["no"]), action(&[]), action(&["no", "never"])],
+            "tiering": {
+                "lasted_s": 1.0, "counts": { "promoted": 2 }, "promoted_gbps": Value::Null, "asked": 0,
+                "part_pct": 100.0, "why": "", "requested": {}, "in_force": {},
+            },
+        }))
+        .unwrap();
+        for n in 0..RECENT + 2 {
+            window.t_s = n as f64;
+            status.saw(window.clone(), n % 2 == 0);
+        }
+        let all = RECENT as u64 + 2;
+        assert_eq!((status.windows, status.decisions), (all, all / 2));
+        assert_eq!(status.refusals, 2 * all);
+        assert_eq!((status.recent.len(), status.recent[0].t_s), (RECENT, 2.0));
+        let total = status.tiering.as_ref().unwrap().total.promoted;
+        assert_eq!(total, Some(2 * all));
+    }
+}

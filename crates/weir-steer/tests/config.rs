@@ -343,13 +343,20 @@ proptest! {
             measured: Some("2026-03-01T14:05:09Z".into()),
             digest: Some("0123456789abcdef".into()),
             fast: ns(fast),
+            fast_loaded: ns(fast),
             slow: ns(slow),
+            slow_read: ns(slow),
+            slow_write: ns(slow),
             knees,
-            ..Known::default()
+            from: None,
         };
         let text = known.to_toml();
         let read = Known::read("machine.toml", &text);
         prop_assert_eq!(read.as_ref(), Ok(&known), "{}", text);
+        let knees = known.knees.iter().rev().copied().collect();
+        let reversed = Known { knees, ..known.clone() }.to_toml();
+        prop_assert_eq!(Known::read("machine.toml", &reversed).unwrap(), known.clone());
+        prop_assert_eq!(&Known::default().or(known.clone()), &known);
         let own = Known { fast: Some(Nanos(7.0)), ..Known::default() };
         let both = own.or(known.clone());
         prop_assert_eq!(both.fast, Some(Nanos(7.0)));

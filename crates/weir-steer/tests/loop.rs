@@ -13,6 +13,7 @@ use weir_model::machine::{Machine, MachineError, Observation, ProcessProgress, T
 use weir_model::tenant::Tenant;
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
+use weir_steer::control_loop::ControlLoop;
 use weir_steer::daemon::{Ended, Witness, steer};
 use weir_steer::record::{TierNames, WindowRecord};
 use weir_steer::steered::{Steered, SteeredTenant, TenantOf};
@@ -31,11 +32,15 @@ fn windows(
     })
 }
 
-fn steered(machine: &mut dyn Machine, controller: Panics, seen: &mut All) -> Ended {
+fn running(machine: &mut dyn Machine) -> Steered<'_> {
     let tier = TierName::cxl(0);
     let tenant = Tenant::on_first_cores(Op::Ld, Pattern::Sequential, &tier, 8, Bytes::mib(1));
     let role = Role::Restrained;
-    let mut steered = Steered::running(machine, vec![SteeredTenant { tenant, role }], Nanos(1e8));
+    Steered::running(machine, vec![SteeredTenant { tenant, role }], Nanos(1e8))
+}
+
+fn steered(machine: &mut dyn Machine, controller: Panics, seen: &mut All) -> Ended {
+    let mut steered = running(machine);
     steer(&mut steered, Box::new(controller), WINDOW, &tiers(), seen)
 }
 
@@ -89,6 +94,31 @@ fn who_asks_to_end_finds_everybody_free() {
     assert_eq!((ended.windows, ended.failure), (3, None));
     assert!(machine.cores.is_none() && machine.released > 0);
     assert!(!seen.0[2].tenants[0].held.is_free());
+}
+
+#[test]
+fn a_machine_that_fails_is_reported_with_its_reason_and_finds_everybody_free() {
+    let lost = || MachineError::Request("the machine is lost".into());
+    let failing = || {
+        let mut left = 3;
+        MadeUp::new(move |length| {
+            left -= 1;
+            let tenants = vec![TenantProgress::default()];
+            let seen = Observation::of(length, tenants, CounterSet::default());
+            (left > 0).then_some(seen).ok_or_else(lost)
+        })
+    };
+    let mut machine = failing();
+    let ended = steered(&mut machine, Panics(9), &mut All::default());
+    assert_eq!((ended.windows, ended.failure), (2, Some(lost())));
+    assert!(machine.cores.is_none() && machine.released > 0);
+    // The same of a run of so many windows.
+    let mut machine = failing();
+    let mut tenants = running(&mut machine);
+    let mut controller = Panics(9);
+    let run = ControlLoop::new(&mut tenants, &mut controller, WINDOW).steps(9);
+    assert_eq!(run.err(), Some(lost()));
+    assert!(machine.cores.is_none() && machine.released > 0);
 }
 
 #[test]
@@ -154,5 +184,7 @@ fn a_window_that_was_slept_through_lets_everybody_go() {
         .map(|w| w.tenants[0].held.is_free())
         .collect();
     assert_eq!(held, [true, false, true], "free after the second window");
+    let ends: Vec<f64> = seen.0.iter().map(|w| w.t_s).collect();
+    assert_eq!(ends, [0.25, 10.25, 10.5]);
     assert!(seen.0[1].why.rule.contains("was stopped"));
 }

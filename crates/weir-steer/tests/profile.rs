@@ -152,6 +152,10 @@ fn a_page_cools_when_its_time_is_over_and_its_return_is_counted() {
         .map(|row| (row.after_s, row.until_s))
         .collect();
     assert_eq!(gaps, [(None, None), (Some(4.0), Some(8.0))]);
+    // Of the seven times that have two seconds before them three have a touch in these.
+    let mut within = profile.within.iter();
+    let hot = within.find(|row| row.kind == PageKind::Anon && row.last_s == 2.0);
+    assert!((hot.unwrap().touched_pct - 300.0 / 7.0).abs() < 1e-9);
 }
 
 #[test]

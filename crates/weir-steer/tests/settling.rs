@@ -4,8 +4,11 @@
 use crate::common;
 
 use proptest::prelude::*;
-use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
-use weir_steer::controllers::{Miku, MikuConfig, Quota, QuotaConfig, Weir, WeirConfig};
+use weir_model::units::{GbPerSec, Gigahertz, LINE_BYTES, Nanos};
+use weir_steer::controllers::{
+    Allocation, AllocationConfig, Frequency, FrequencyConfig, Miku, MikuConfig, Quota, QuotaConfig,
+    Weir, WeirConfig,
+};
 use weir_steer::guard::{Bounds, Guarded, Keep};
 use weir_steer::knee::Knee;
 use weir_steer::limit::Grain;
@@ -256,4 +259,78 @@ fn a_quota_gives_the_fast_tier_back_what_it_takes_from_the_slow_one() {
     assert!(last.fast > 0.8 * fast && last.slow < 0.3 * slow, "{last:?}");
     let (_, weir) = run(&mut weir(&fluid, true), &fluid, 20, true)[19];
     assert!(weir.fast >= last.fast && weir.slow > 3.0 * last.slow);
+}
+
+/// The limits after windows in which requests stayed this long in the table, with this share of writes to the slow tier.
+fn limits(controller: &mut dyn Controller, windows: &[(f64, f64)]) -> Vec<Limit> {
+    let fluid = Fluid::miku();
+    let flow = fluid.held(Limit::FREE, true);
+    let window = |&(stay, writes): &(f64, f64)| {
+        let mut seen = readings(&fluid, flow.counters(writes), true);
+        for table in [&mut seen.table, &mut seen.slow_table] {
+            table.as_mut().unwrap().mean = Nanos(stay);
+        }
+        controller.observe(&seen).limits[1]
+    };
+    windows.iter().map(window).collect()
+}
+
+#[test]
+fn a_quota_never_falls_below_its_least() {
+    let mut quota = Quota::new(QuotaConfig::undisturbed(Nanos(110.0)));
+    let severe = limits(&mut quota, &[(500.0, 0.0); 12]);
+    assert_eq!(severe[11].time.get(), 1.0 / 16.0);
+    assert_eq!(limits(&mut quota, &[(200.0, 0.0)])[0].time.get(), 0.1125);
+}
+
+#[test]
+fn a_clock_rises_by_a_step_as_soon_as_it_may() {
+    let mut frequency = Frequency::new(FrequencyConfig {
+        undisturbed: Nanos(110.0),
+        severe: 2.0,
+        clocks: [2.0, 1.2, 0.8].map(Gigahertz).into(),
+    });
+    let windows = [[500.0; 6].as_slice(), &[200.0; 3]].concat();
+    let windows: Vec<(f64, f64)> = windows.into_iter().map(|stay| (stay, 0.0)).collect();
+    let clocks = limits(&mut frequency, &windows);
+    let clocks: Vec<Option<f64>> = clocks.iter().map(|l| l.clock.map(Gigahertz::get)).collect();
+    let (slow, slowest) = (Some(1.2), Some(0.8));
+    let severe = [slow, slowest, slowest, slowest, slowest, slowest];
+    assert_eq!(clocks, [severe.as_slice(), &[slow, None, None]].concat());
+}
+
+#[test]
+fn an_allocation_waits_for_its_effect_and_keeps_what_is_about_right() {
+    let mut allocation = Allocation::new(AllocationConfig {
+        fast: Nanos(110.0),
+        target: Nanos(250.0),
+        step: 0.1,
+        least: 0.1,
+        settling: 2,
+    });
+    let mut steps = |stays: &[f64]| -> Vec<f64> {
+        let windows: Vec<(f64, f64)> = stays.iter().map(|stay| (*stay, 0.0)).collect();
+        let found = limits(&mut allocation, &windows).into_iter();
+        found
+            .map(|limit| (limit.allocation.get() * 10.0).round())
+            .collect()
+    };
+    assert_eq!(steps(&[300.0; 4]), [9.0, 9.0, 9.0, 8.0]);
+    assert_eq!(steps(&[225.0; 6]), [8.0; 6]);
+    assert_eq!(steps(&[190.0; 4]), [9.0, 9.0, 9.0, 10.0]);
+}
+
+#[test]
+fn miku_lets_writes_stay_twice_as_long_and_climbs_with_headroom_alone() {
+    let config = MikuConfig::with_residencies(Nanos(110.0), Nanos(250.0));
+    let cores = |windows: &[(f64, f64)]| {
+        let found = limits(&mut Miku::new(config.clone()), windows);
+        found.last().unwrap().cores
+    };
+    // Half of the lines are written: the target is 375 ns.
+    assert_eq!(cores(&[(350.0, 0.5)]), None);
+    assert_eq!(cores(&[(350.0, 0.0)]), Some(1));
+    let after = |stay| cores(&[[(350.0, 0.0)].as_slice(), &[(stay, 0.0); 6]].concat());
+    assert_eq!(after(240.0), Some(1));
+    assert_ne!(after(200.0), Some(1));
 }

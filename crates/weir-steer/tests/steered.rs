@@ -92,4 +92,12 @@ fn what_the_machine_refuses_is_reported_and_not_in_force() {
     };
     let applied = steered.apply(&[Limit::FREE, none]);
     assert_ne!(applied[1].applied.cores, Some(0), "{applied:?}");
+    let one = Limit {
+        cores: Some(1),
+        ..Limit::FREE
+    };
+    steered.apply(&[Limit::FREE, one]);
+    assert_eq!(steered.held(), [Limit::FREE, one]);
+    steered.release();
+    assert_eq!(steered.held(), [Limit::FREE; 2]);
 }

@@ -167,8 +167,25 @@ mod tests {
             let at = |away: f64| relative(&near, &[away, away, away]).unwrap();
             // Beyond all of them in every direction, the same are nearest.
             prop_assert!(at(away * 50.0 + further * 50.0).0 > at(away * 50.0).0 * 0.99);
+            let inside = relative(&near, &near.neighbours[0].at).unwrap();
+            prop_assert!(inside.1 >= 1.0 && inside.0 >= near.factor * LEAST);
             prop_assert!(at(away * 50.0).1 > FAR && unlike(at(away * 50.0).1).is_some());
         }
+    }
+
+    #[test]
+    fn the_errors_of_the_nearest_count_alone() {
+        let neighbour = |n: usize| Neighbour {
+            at: vec![if n < NEAREST { 0.0 } else { 1.0 }],
+            error: if n < NEAREST { 0.125 } else { 0.5 },
+        };
+        let near = Near {
+            neighbours: (0..2 * NEAREST).map(neighbour).collect(),
+            usual_distance: 0.5,
+            factor: 2.0,
+        };
+        assert_eq!(relative(&near, &[0.0]), Some((0.25, 1.0)));
+        assert_eq!(relative(&near, &[1.0]), Some((1.0, 1.0)));
     }
 
     #[test]

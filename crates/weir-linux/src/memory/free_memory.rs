@@ -185,6 +185,10 @@ mod tests {
         );
         let refused = alone.refuses(TierName::dram(), Bytes::gib(1)).to_string();
         assert!(refused.contains("free, but"), "{refused}");
+        write(base, "sys/fs/cgroup/a/b/memory.max", "134217728\n");
+        let inner = free_memory(&root, Some(1)).unwrap();
+        assert_eq!(inner.limit, "the control group /a/b");
+        assert_eq!(inner.free, Bytes((128 << 20) - 1 - RESERVE));
 
         write(base, "proc/self/cgroup", "5:devices:/\n4:memory:/c\n0::/\n");
         write(

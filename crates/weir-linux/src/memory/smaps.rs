@@ -44,3 +44,22 @@ fn range(word: &str) -> Option<(u64, u64)> {
     let number = |text| u64::from_str_radix(text, 16).ok();
     Some((number(from)?, number(to)?))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mapping_ends_where_the_next_one_begins() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("proc/self");
+        std::fs::create_dir_all(&path).unwrap();
+        let text = "1000-3000 rw-p 0 00:00 0\nSize: 8 kB\nAnonHugePages: 0 kB\n\
+                    3000-5000 rw-p 0 00:00 0\nSize: 8 kB\nAnonHugePages: 6 kB\n";
+        std::fs::write(path.join("smaps"), text).unwrap();
+        let root = Root::at(folder.path());
+        let shares = [0x1000, 0x2fff, 0x3000, 0x4fff].map(|at| huge_share(&root, at));
+        assert_eq!(shares, [0.0, 0.0, 0.75, 0.75].map(Reading::Known));
+        assert!(huge_share(&root, 0x5000).get().is_err());
+    }
+}

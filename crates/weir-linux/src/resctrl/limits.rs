@@ -116,3 +116,21 @@ impl Resctrl {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mask_has_ways_enough_of_the_cache_side_by_side() {
+        let limits = CacheLimits {
+            all: 0xff0,
+            least: 2,
+            sparse: Some(false),
+            groups: 8,
+        };
+        let is_valid = |mask| limits.check(mask).is_ok();
+        assert!(is_valid(0x030) && is_valid(0xff0));
+        assert!(!is_valid(0x010) && !is_valid(0) && !is_valid(0x018) && !is_valid(0x050));
+    }
+}

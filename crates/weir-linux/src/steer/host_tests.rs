@@ -225,6 +225,18 @@ fn a_clock_is_changed_only_where_nobody_else_runs() {
     );
     assert_eq!(host.release(), []);
     assert_eq!(of(2), "3450000\n");
+    drop(host);
+    let refused = |said: &str| {
+        let mut host = self::host(&machine, config(&["cgroup:/a.slice/a", "=cgroup:/b"])).unwrap();
+        let why = host.act(&clock).unwrap_err();
+        assert!(why.reason.contains(said), "{why}");
+        assert_eq!(of(2), "3450000\n");
+    };
+    kernel.write("/sys/fs/cgroup/b/cpuset.cpus", "1-2").unwrap();
+    refused("other tenants may run on its processors");
+    kernel.write("/sys/fs/cgroup/b/cpuset.cpus", "0-1").unwrap();
+    machine.put("/sys/devices/system/cpu/cpu2/cpufreq/related_cpus", "1 2\n");
+    refused("processor 2 has one clock with processor 1");
 }
 
 #[test]

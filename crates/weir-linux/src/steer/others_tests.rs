@@ -4,7 +4,8 @@ use weir_model::action::Action;
 use weir_model::units::Nanos;
 
 use super::actuators::Actuator;
-use super::fake::{Life, Machine, Paper};
+use super::config::HostConfig;
+use super::fake::{Life, Machine, Paper, differences};
 use super::host::Host;
 use super::host_tests::{A, EVENTS, config, cores, host, time};
 use super::journalled_writes::JournalledWrites;
@@ -125,6 +126,9 @@ fn a_limit_that_another_program_changed_is_what_is_reported() {
         matches!(found[1], Action::ProcessorTime { share, .. } if (share - 0.2 / 3.0).abs() < 1e-9)
     );
     assert_eq!(limits(&mut host), []);
+    machine.write("/sys/fs/cgroup/b/cpuset.cpus", "0-3");
+    assert_eq!(limits(&mut host)[0], cores(b, None));
+    machine.write("/sys/fs/cgroup/b/cpuset.cpus", "0-2");
     // It is removed while Weir goes on, and the end still says so.
     host.act(&time(b, 1.0)).unwrap_err();
     let reported: Vec<String> = host.release().iter().map(ToString::to_string).collect();
@@ -266,6 +270,117 @@ fn a_partition_that_an_earlier_list_overlaps_is_told() {
             && reported[0].contains("see /sys/fs/cgroup/shared/cpuset.cpus.partition"),
         "{reported:?}"
     );
+}
+
+#[test]
+fn threads_in_groups_of_other_programs_are_limited_and_come_back_to_them() {
+    let machine = Machine::new();
+    let watch = "/sys/fs/resctrl/mon_groups/watch";
+    let root = machine.root(&Life::default());
+    root.make_folder(watch).unwrap();
+    machine.write(&format!("{watch}/tasks"), "101");
+    let before = machine.tree();
+    let (a, b) = ("cgroup:/a.slice/a", "cgroup:/b");
+    let mut host = host(&machine, config(&[a, b])).unwrap();
+    let ways = Action::CacheWays {
+        tenant: b.to_owned(),
+        mask: 3,
+    };
+    host.act(&ways).unwrap();
+    // The least that the processor takes, beside a value of another resource that is less.
+    for tenant in [a, b] {
+        let bandwidth = |percent| Action::Bandwidth {
+            tenant: tenant.to_owned(),
+            percent,
+        };
+        assert_eq!(host.act(&bandwidth(1)).unwrap().applied, bandwidth(10));
+    }
+    let groups = std::fs::read_dir(machine.real("/sys/fs/resctrl")).unwrap();
+    let own = groups.flatten().map(|entry| entry.path()).filter(|path| {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        name.starts_with("weir-steer-")
+    });
+    let mut threads: Vec<String> = own
+        .map(|path| std::fs::read_to_string(path.join("tasks")).unwrap())
+        .collect();
+    threads.sort();
+    assert_eq!(threads, ["101\n102\n", "201\n"]);
+    assert_eq!(host.release(), []);
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+}
+
+#[test]
+fn a_group_that_cannot_be_removed_yet_stays_in_the_journal_and_frees_whom_others_moved_in() {
+    let machine = Machine::new();
+    let own_groups = HostConfig {
+        own_groups: true,
+        ..config(&["pid:301"])
+    };
+    let mut host = host(&machine, own_groups).unwrap();
+    host.act(&time("pid:301", 0.5)).unwrap();
+    let path = host.tenants()[0].group().to_owned();
+    let own = path.strip_prefix("/sys/fs/cgroup").unwrap();
+    machine.begin(401);
+    machine.move_to(401, own);
+    machine.make(&format!("{own}/others"));
+    let not = host.release();
+    assert!(not.iter().any(|not| not.cause.is_refused()), "{not:?}");
+    // A thread without an earlier group goes where the first one came from.
+    let shared = machine.text("/sys/fs/cgroup/shared/cgroup.threads");
+    assert_eq!(shared, "301\n302\n401\n");
+    machine.vanish(&format!("{own}/others"));
+    assert_eq!(host.release(), []);
+    assert!(!machine.real(&path).exists());
+}
+
+#[test]
+fn a_write_that_the_kernel_refuses_is_forgotten() {
+    let machine = Machine::new();
+    let before = machine.tree();
+    let root = machine.root(&Life::default());
+    let (mut writes, _) = JournalledWrites::on(&root, Box::new(Paper::default())).unwrap();
+    let path = "/sys/fs/cgroup/b/cpu.max";
+    for text in ["1000 10000", "2000 10000"] {
+        assert!(writes.set(path, "1 1").is_err());
+        assert_eq!(writes.set(path, text), Ok(text.to_owned()));
+    }
+    assert_eq!(writes.release(), []);
+    assert_eq!(differences(&before, &machine.tree()), [""; 0]);
+}
+
+#[test]
+fn what_another_program_sets_back_is_not_told() {
+    let machine = Machine::new();
+    let (b, path) = ("cgroup:/b", "/sys/fs/cgroup/b/cpu.max");
+    let before = machine.text(path);
+    let mut host = host(&machine, config(&[b])).unwrap();
+    host.act(&time(b, 0.5)).unwrap();
+    machine.write(path, "2000 10000");
+    host.act(&time(b, 1.0)).unwrap_err();
+    machine.write(path, &before);
+    assert_eq!(host.release(), []);
+}
+
+#[test]
+fn what_is_written_after_an_end_in_the_middle_of_a_write_stays() {
+    let path = "/sys/fs/cgroup/b/cpu.max";
+    let open = |machine: &Machine, paper: &Paper, life: &Life| {
+        JournalledWrites::on(&machine.root(life), Box::new(paper.held_by(life)))
+    };
+    let write = |machine: &Machine, paper: &Paper, life: &Life| {
+        let opened = open(machine, paper, life);
+        drop(opened.map(|(mut writes, _)| writes.set(path, "1000 10000")));
+    };
+    let whole = Life::default();
+    write(&Machine::new(), &Paper::default(), &whole);
+    for step in 0..whole.taken() {
+        let (machine, paper) = (Machine::new(), Paper::default());
+        write(&machine, &paper, &Life::until(Some(step)));
+        machine.write(path, "max 50000");
+        let (_, restored) = open(&machine, &paper, &Life::default()).unwrap();
+        assert_eq!(machine.text(path), "max 50000\n", "{step}");
+        assert!(restored.is_whole(), "{step}: {:?}", restored.not);
+    }
 }
 
 #[test]

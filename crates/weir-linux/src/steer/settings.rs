@@ -294,6 +294,14 @@ mod tests {
     }
 
     #[test]
+    fn no_clock_is_limited_to_more_than_it_was_before() {
+        let machine = Machine::new();
+        let mut held = change(&machine, &Life::default(), &Paper::default()).unwrap();
+        let found = held.set_clock(&[1], Some(Gigahertz(9.0)));
+        assert_eq!(found, Ok(Some(Gigahertz(3.45))));
+    }
+
+    #[test]
     fn what_another_program_changed_is_left_to_it_and_told() {
         let machine = Machine::new();
         let held = change(&machine, &Life::default(), &Paper::default()).unwrap();

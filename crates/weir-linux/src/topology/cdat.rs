@@ -138,6 +138,24 @@ mod tests {
     }
 
     #[test]
+    fn the_figures_are_those_of_the_volatile_range_and_of_memory() {
+        let mut both = vec![0; HEADER];
+        // Another range, and a cache in front of the memory, come first.
+        for (handle, flags) in [(6, NON_VOLATILE), (7, 0)] {
+            both.extend([DSMAS, 0, 24, 0, handle, flags, 0, 0]);
+            both.extend([0; 16]);
+        }
+        for (handle, flags, ps) in [(6, 0, 500_000_u64), (7, 1, 20_000), (7, 0, 90_000)] {
+            both.extend([DSLBIS, 0, 24, 0, handle, flags, 1, 0]);
+            both.extend(ps.to_le_bytes());
+            both.extend(1_u16.to_le_bytes());
+            both.extend([0; 6]);
+        }
+        let access = access(&seal(both)).unwrap();
+        assert_eq!(access.read_latency, Reading::Known(Nanos(90.0)));
+    }
+
+    #[test]
     fn persistent_memory_and_broken_tables_are_reasons() {
         let reason = |table: &[u8]| access(table).unwrap_err().reason;
         assert!(reason(&table(NON_VOLATILE, &[(1, 1, 1)])).contains("no volatile"));

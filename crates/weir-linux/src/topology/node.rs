@@ -238,3 +238,30 @@ impl MemInfo {
         Ok(Bytes(free.get().saturating_add(cached.get())))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_program_can_get_is_free_or_caches_files() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = Root::at(folder.path());
+        let put = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let text = "MemTotal: 100 kB\nMemFree: 10 kB\nInactive(file): 5 kB\n";
+        put("proc/meminfo", text);
+        assert_eq!(machine_memory(&root).1, Reading::Known(Bytes::kib(15)));
+        put("proc/meminfo", &format!("{text}MemAvailable: 50 kB\n"));
+        let (total, free) = machine_memory(&root);
+        assert_eq!(total, Reading::Known(Bytes::kib(100)));
+        assert_eq!(free, Reading::Known(Bytes::kib(50)));
+        let node = text.replace("Mem", "Node 1 Mem");
+        let node = node.replace("Inactive", "Node 1 Inactive");
+        put("sys/devices/system/node/node1/meminfo", &node);
+        assert_eq!(free_memory(&root, 1), Reading::Known(Bytes::kib(15)));
+    }
+}

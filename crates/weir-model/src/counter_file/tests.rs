@@ -163,7 +163,9 @@ fn thousands_are_separated_in_many_ways() {
         let document = ok(&format!("  {time} msec task-clock # 0,8 CPUs utilized\n"));
         assert_eq!(document.total.get(TaskClock), Ok(nanos), "{time}");
     }
-    assert!(with("  1,23      page-faults\n", None).is_err());
+    for number in ["1,23", "1234,567"] {
+        assert!(with(&format!("  {number}      page-faults\n"), None).is_err());
+    }
 }
 
 #[test]
@@ -293,6 +295,17 @@ fn an_event_of_two_groups_is_counted_once() {
     let document = ok(text);
     assert_eq!(document.total.get(Cycles), Ok(110));
     assert_eq!(document.total.running_share(Cycles), RunningShare(0.4));
+    // Of one processor of several the better one is not the sum of all.
+    let text =
+        "CPU0,100,,cycles,1,20.00,,\nCPU1,200,,cycles,1,20.00,,\nCPU0,110,,cycles,1,40.00,,\n";
+    assert_eq!(ok(text).total.get(Cycles), Ok(300));
+}
+
+#[test]
+fn a_variance_is_no_control_group() {
+    let document = ok("5,,page-faults,0.50%,1,100.00,,\n7,,context-switches,1.20%,1,100.00,,\n");
+    assert_eq!(document.total.get(PageFaults), Ok(5));
+    assert_eq!(document.total.get(ContextSwitches), Ok(7));
 }
 
 #[test]

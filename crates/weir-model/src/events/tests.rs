@@ -165,6 +165,8 @@ fn an_event_is_found_however_perf_spells_it() {
 #[test]
 fn a_groups_events_have_counters_all_at_once() {
     for table in LIBRARY.tables() {
+        let [free, watched] = [false, true].map(|watchdog| Budget::of(table, watchdog).core);
+        assert_eq!(watched + 1, free, "{}", table.name);
         for watchdog in [false, true] {
             let budget = Budget::of(table, watchdog);
             let groups = groups(table, Counter::ALL, budget);
@@ -243,6 +245,24 @@ fn a_difference_below_zero_and_zero_cycles_are_reasons() {
     .of(&Amounts::new());
     let events = Counter::ALL.iter().filter(|counter| counter.is_event());
     assert_eq!(all.missing().count(), events.count());
+}
+
+#[test]
+fn of_formulas_whose_events_are_all_there_the_first_is_meant() {
+    let emr = table("emerald-rapids");
+    let amount = |value| Amount {
+        value: Ok(value),
+        running: RunningShare::WHOLE,
+        units: None,
+    };
+    let both = [("MEMORY", 7), ("CYCLE", 9)]
+        .map(|(of, value)| (format!("{of}_ACTIVITY.STALLS_L3_MISS"), amount(value)));
+    let set = Meaning {
+        table: &emr,
+        of_all: false,
+    }
+    .of(&Amounts::from(both));
+    assert_eq!(set.get(Counter::StallsL3Miss), Ok(7));
 }
 
 #[test]

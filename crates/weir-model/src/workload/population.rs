@@ -221,6 +221,13 @@ mod tests {
             };
             assert!(all.iter().filter(has).count() >= 20, "{}", order.name());
         }
+        // Half of what is uniform on a logarithmic scale is below the geometric mean of its ends.
+        let apki = || all.iter().flat_map(|w| &w.phases).map(|p| p.apki);
+        let below = apki()
+            .filter(|apki| *apki < (0.1_f64 * 100.0).sqrt())
+            .count();
+        let below = below as f64 / apki().count() as f64;
+        assert!((0.4..0.6).contains(&below), "{below}");
         let heavy = Population::MemoryHeavy.draw(7, 300);
         let phases = || heavy.iter().flat_map(|w| &w.phases);
         assert!(phases().all(|p| p.apki >= 20.0));

@@ -35,6 +35,10 @@ fn tiers_stand_in_order_and_no_measurement_beats_its_limit() {
                 let limits = device.limits();
                 assert!(limits.read.max(limits.write) <= limits.total);
                 assert!(limits.total <= device.media_peak());
+                let both = device.link.read_limit() + device.link.write_limit();
+                assert!(limits.total <= both, "{}", device.name);
+                let written = device.measured.write.as_ref();
+                assert!(written.is_none_or(|write| limits.write <= write.value));
                 if let Some(read) = &device.measured.read {
                     assert!(read.value <= limits.read);
                 }
@@ -102,6 +106,8 @@ fn what_devices_hang_on_limits_them() {
     for (device, read) in [("cxl-a", 14.0), ("cxl-b", 13.0), ("montage", 14.0)] {
         let remote = limits(&format!("emr2s+{device}@remote"));
         assert_eq!(remote.read, GbPerSec(read), "{device}");
+        // Reads and writes share what crosses the socket link.
+        assert_eq!(remote.total, remote.read.max(remote.write), "{device}");
         assert!(
             remote
                 .basis
@@ -110,6 +116,8 @@ fn what_devices_hang_on_limits_them() {
             remote.basis
         );
     }
+    let slow_writes = limits("emr2s+flac-pm@switch");
+    assert!(slow_writes.total <= slow_writes.read + slow_writes.write);
     let other_socket = compose("emr2s").topology().tiers[1].limits.clone().unwrap();
     assert_eq!(other_socket.read, GbPerSec(120.0));
     assert_eq!(other_socket.total, GbPerSec(240.0));
@@ -144,4 +152,49 @@ fn a_device_that_was_never_measured_from_the_other_socket_is_assumed_to_be_like_
             .to_string()
             .contains("give `remote.idle` and `remote.read`")
     );
+}
+
+#[test]
+fn a_mediums_programs_are_those_of_all_its_pages_less_what_is_worn() {
+    let left = |change: &str| {
+        let mut library = Library::builtin();
+        let plain = library.change(&format!("emr2s+cxl-ssd-tlc,{change}"));
+        let platform = library.compose(&plain.unwrap()).unwrap();
+        platform.topology().tiers[1].programs_left.unwrap() as f64
+    };
+    // 2^28 pages of 4 KiB and 7 % more, 3000 times each.
+    let new = 1.07 * 3000.0 * f64::from(1 << 28);
+    for (worn, share) in [(0.0, 1.0), (0.25, 0.75), (1.5, 0.0)] {
+        let found = left(&format!("backing.worn={worn}"));
+        assert!((found - share * new).abs() <= 1.0, "{worn}: {found}");
+    }
+}
+
+#[test]
+fn values_that_are_possible_apart_only_are_refused() {
+    for (change, said) in [
+        (
+            "memo2s,remote.read=60 GB/s",
+            "more than its channels and the link carry",
+        ),
+        (
+            "miku-b,dram.nt_write=400 GB/s",
+            "more than the complexes' links carry",
+        ),
+        (
+            "ssd-nvme4,read_idle=55.3 us",
+            "shorter than its known parts",
+        ),
+        (
+            "cxl-ssd-tlc,backing.cache=64 KiB,backing.ways=32",
+            "has no room for a set",
+        ),
+        (
+            "cxl-ssd-tlc,backing.page=32 KiB",
+            "is more than a page of flash",
+        ),
+    ] {
+        let refused = Library::builtin().change(change).unwrap_err().to_string();
+        assert!(refused.contains(said), "{change}: {refused}");
+    }
 }

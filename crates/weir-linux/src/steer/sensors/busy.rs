@@ -125,6 +125,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_tenant_is_busy_if_it_ran_for_a_hundredth_or_was_stopped() {
+        let is_busy = |time, throttled| {
+            let [time, throttled] = [time, throttled].map(Nanos);
+            Ran { time, throttled }.is_busy(Nanos(1e9))
+        };
+        assert!(!is_busy(9e6, 0.0) && is_busy(11e6, 0.0) && is_busy(0.0, 1.0));
+    }
+
+    #[test]
     fn the_kernels_texts_are_read() {
         let text = "usage_usec 1500\nuser_usec 1000\nsystem_usec 500\nnr_periods 3\nnr_throttled 1\nthrottled_usec 70\n";
         assert_eq!(

@@ -151,6 +151,14 @@ mod tests {
         assert_eq!(found.on(&[1, 2]), Bytes(4096 + 3 * (2 << 20)));
     }
 
+    #[test]
+    fn what_moved_less_than_a_sixteenth_of_all_is_alike() {
+        let of = |near, far| Residency([(0, near), (1, far)].into());
+        let before = of(1600, 0);
+        assert!(before.is_like(&of(1500, 100)) && of(1500, 100).is_like(&before));
+        assert!(!before.is_like(&of(1499, 101)) && !of(1499, 101).is_like(&before));
+    }
+
     proptest! {
         #[test]
         fn garbage_is_no_memory(text in "((anon|N[0-9]{1,12}=[0-9]{0,22}|kernelpagesize_kB=[0-9]{0,22}|.)[ \n]){0,12}") {

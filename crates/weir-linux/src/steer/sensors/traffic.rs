@@ -175,6 +175,23 @@ mod tests {
     }
 
     #[test]
+    fn bytes_are_counted_since_the_last_window_and_a_count_that_went_back_is_a_reason() {
+        let (folder, root) = group("mbm_total_bytes\n", &[("mbm_total_bytes", "1000\n")]);
+        let base = folder.path().join("sys/fs/resctrl/g/mon_data");
+        let second = base.join("mon_L3_01/mbm_total_bytes");
+        std::fs::write(&second, "5\n").unwrap();
+        let mut monitored = Monitored::of(&root, || Ok("/sys/fs/resctrl/g".into()));
+        let mut moved = || monitored.moved(&root, Nanos(100.0), &mut Vec::new());
+        assert!(moved().unwrap_err().reason.contains("first time"));
+        std::fs::write(&second, "6405\n").unwrap();
+        assert_eq!(moved(), Ok(GbPerSec(64.0)));
+        std::fs::write(&second, "0\n").unwrap();
+        let why = moved().unwrap_err().reason;
+        assert!(why.contains("went back from 7405 to 1000"), "{why}");
+        assert_eq!(moved(), Ok(GbPerSec(0.0)));
+    }
+
+    #[test]
     fn what_fills_the_cache_is_the_sum_of_its_domains_or_a_reason_and_never_a_zero() {
         let of = |features, files: &[(&str, &str)]| {
             let (_folder, root) = group(features, files);
