@@ -11,10 +11,10 @@ use drawn::{Bound, Kept};
 const SEEDS: RangeInclusive<u64> = 1..=300;
 
 /// Those of them on which the controller misses.
-const MISSED: [u64; 48] = [
-    1, 9, 23, 24, 31, 33, 34, 54, 68, 75, 76, 90, 96, 99, 100, 101, 102, 105, 110, 129, 130, 131,
-    135, 140, 149, 155, 157, 159, 161, 164, 174, 185, 197, 203, 204, 217, 225, 228, 237, 242, 246,
-    255, 258, 267, 268, 269, 275, 289,
+const MISSED: [u64; 45] = [
+    1, 23, 24, 31, 33, 34, 54, 68, 75, 76, 90, 96, 100, 101, 102, 105, 110, 129, 130, 131, 135,
+    140, 149, 155, 157, 159, 164, 174, 185, 197, 203, 204, 217, 225, 228, 237, 242, 246, 255, 258,
+    267, 268, 269, 275, 289,
 ];
 
 fn seeds() -> RangeInclusive<u64> {
@@ -58,7 +58,7 @@ fn equal_seeds_draw_equal_machines() {
 }
 
 #[test]
-#[ignore = "300 machines take half an hour; for the documentation, by hand"]
+#[ignore = "300 machines take an hour; for the documentation, by hand"]
 fn three_hundred_drawn_machines() {
     let all = measure(seeds());
     let count = all.len();
@@ -82,11 +82,11 @@ fn three_hundred_drawn_machines() {
     println!("tenant: {}", every(|kept| kept.least));
     println!("tenant in a window: {}", every(|kept| kept.least_window));
     assert_eq!(starved, 0);
-    assert!(good * 100 >= count * 84, "docs/steer.md says 84 %");
+    assert!(good * 100 >= count * 85, "docs/steer.md says 85 %");
 }
 
 #[test]
-#[ignore = "48 machines take half an hour; for the documentation, by hand"]
+#[ignore = "45 machines take hours; for the documentation, by hand"]
 fn constant_limits_where_the_controller_misses() {
     let mut good = 0;
     let seeds = seeds();

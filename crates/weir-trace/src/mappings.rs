@@ -43,18 +43,22 @@ impl Mappings {
     /// Notes the files and the named memory of `/proc/PID/maps` (proc(5)).
     pub fn read(&mut self, maps: &str) {
         for line in maps.lines() {
-            let mut words = line.split_ascii_whitespace();
-            let (Some(range), Some(path)) = (words.next(), words.nth(4)) else {
+            // Addresses, permissions, offset, device and inode, and a path that may have blanks.
+            let Some((range, mut path)) = line.split_once(' ') else {
                 continue;
             };
+            for _ in 0..4 {
+                path = (path.trim_start().split_once(' ')).map_or("", |(_, rest)| rest);
+            }
             let hex = |text| u64::from_str_radix(text, 16).ok();
             let ends = range.split_once('-');
             // The kernel's name has spaces, but no brackets.
             let anonymous = (line.split_once("[anon:")).map(|(_, name)| name.trim_end_matches(']'));
             // Shared memory without a file.
-            let path = match line.ends_with(" /dev/zero (deleted)") {
-                true => "shared",
-                false => path,
+            let path = match path.trim() {
+                "" => continue,
+                "/dev/zero (deleted)" => "shared",
+                path => path.trim_end_matches(" (deleted)"),
             };
             if let Some((Some(from), Some(to))) = ends.map(|(from, to)| (hex(from), hex(to)))
                 && (anonymous.is_some() || !path.starts_with('['))
@@ -123,7 +127,13 @@ mod tests {
         );
         assert_eq!(
             [0x7f00, 0x7f20, 0x7f40, 0x8fff, 0xa000].map(|at| all.at(at)),
-            [Some("main"), None, None, Some("pool"), Some("shared")]
+            [
+                Some("main-store.arrow"),
+                None,
+                None,
+                Some("pool"),
+                Some("shared")
+            ]
         );
     }
 
