@@ -196,12 +196,11 @@ impl Generate {
             (1.0, 1e6),
             "1 to 1000000",
         )?;
-        within(
-            "--shift-day",
-            self.shift_day,
-            (0.0, f64::INFINITY),
-            "0 or a later day",
-        )?;
+        // On an infinite day nothing shifts.
+        if self.shift_day.is_sign_negative() || !self.shift_day.is_infinite() {
+            let later = (0.0, f64::INFINITY);
+            within("--shift-day", self.shift_day, later, "0 or a later day")?;
+        }
         within(
             "--insensitive",
             self.insensitive,
