@@ -169,8 +169,17 @@ impl Readings {
 
     /// Bandwidth of all protected tenants that had something to run, if it is known of each.
     pub fn protected_bandwidth(&self) -> Option<GbPerSec> {
-        let mut protected = (self.tenants.iter()).filter(|t| t.role == Role::Protected && t.busy);
-        protected.try_fold(GbPerSec(0.0), |all, t| Some(all + t.drew.clone().ok()?))
+        self.bandwidth(Role::Protected)
+    }
+
+    /// The same of all tenants that may be limited.
+    pub fn restrained_bandwidth(&self) -> Option<GbPerSec> {
+        self.bandwidth(Role::Restrained)
+    }
+
+    fn bandwidth(&self, role: Role) -> Option<GbPerSec> {
+        let mut of = (self.tenants.iter()).filter(|t| t.role == role && t.busy);
+        of.try_fold(GbPerSec(0.0), |all, t| Some(all + t.drew.clone().ok()?))
     }
 
     /// Cores of all tenants that may be limited and had something to run.

@@ -16,6 +16,7 @@ mod place;
 mod probe;
 mod profile;
 mod published;
+mod rules;
 mod scenario_run;
 mod scenarios;
 mod settling;

@@ -4,17 +4,15 @@
 use crate::common;
 
 use proptest::prelude::*;
-use weir_model::units::{GbPerSec, Gigahertz, LINE_BYTES, Nanos};
+use weir_model::units::{Gigahertz, Nanos};
 use weir_steer::controllers::{
     Allocation, AllocationConfig, Frequency, FrequencyConfig, Miku, MikuConfig, Quota, QuotaConfig,
     Weir, WeirConfig,
 };
 use weir_steer::guard::{Bounds, Guarded, Keep};
-use weir_steer::knee::Knee;
-use weir_steer::limit::Grain;
-use weir_steer::{Controller, Limit, Role, TenantReadings};
+use weir_steer::{Controller, Limit};
 
-use common::{Flow, Fluid, Tier, readings};
+use common::{Flow, Fluid, Tier, given, readings};
 
 /// Several windows of a server with counters.
 fn run(
@@ -32,23 +30,6 @@ fn weir(fluid: &Fluid, calibrated: bool) -> Guarded<Weir> {
     let slow = calibrated.then_some(Nanos(fluid.slow.rest));
     let config = WeirConfig::new(Nanos(fluid.fast.rest), slow);
     Guarded::new(Weir::new(config), Bounds::default())
-}
-
-/// The controller with a knee of this many cores at this many lines a nanosecond, whatever the tenants' is.
-fn given(fluid: &Fluid, units: f64, lines: f64) -> Weir {
-    let knee = Knee {
-        writes: 0.0,
-        rest: Nanos(fluid.slow.rest),
-        residency: Nanos(fluid.slow.rest),
-        gives: GbPerSec(lines * LINE_BYTES as f64),
-        units,
-        much: None,
-        grain: Grain::Time,
-    };
-    Weir::new(WeirConfig {
-        knees: vec![knee],
-        ..WeirConfig::new(Nanos(fluid.fast.rest), None)
-    })
 }
 
 /// A server on which the slow tenant fills the table.
@@ -172,59 +153,6 @@ fn a_full_table_is_shared_by_what_both_tiers_gain() {
         last.fast * last.slow > 1.1 * free.fast * free.slow,
         "{limit:?} {last:?}"
     );
-}
-
-/// Whatever the limit, the slow tier loses half and the fast tier gains a little.
-#[test]
-fn a_limit_that_costs_more_than_it_brings_is_removed() {
-    let fluid = Fluid::miku();
-    let mut weir = given(&fluid, 8.0, fluid.slow.peak);
-    let free = Flow {
-        fast: 1.0,
-        slow: 0.6,
-        fast_entries: 400.0,
-        slow_entries: 600.0,
-        wait: 50.0,
-    };
-    let held = Flow {
-        fast: 1.03,
-        slow: 0.3,
-        slow_entries: 75.0,
-        wait: 0.0,
-        ..free
-    };
-    let mut limit = Limit::FREE;
-    let limits: Vec<bool> = (0..12)
-        .map(|_| {
-            let flow = if limit.is_free() { free } else { held };
-            let seen = readings(&fluid, flow.counters(0.0), true);
-            limit = weir.observe(&seen).limits[1];
-            limit.is_free()
-        })
-        .collect();
-    assert!(!limits[0] && limits[11], "{limits:?}");
-}
-
-#[test]
-fn other_tenants_are_first_seen_without_limits() {
-    let fluid = Fluid::miku();
-    let mut weir = given(&fluid, 3.0, fluid.slow.peak);
-    let mut limit = Limit::FREE;
-    let mut free = Vec::new();
-    for window in 0..24 {
-        let mut seen = readings(&fluid, fluid.held(limit, true).counters(0.0), true);
-        let another = seen.tenants[1].clone();
-        seen.tenants.push(TenantReadings {
-            role: Role::Protected,
-            busy: window >= 12,
-            ..another
-        });
-        limit = weir.observe(&seen).limits[1];
-        if limit.is_free() {
-            free.push(window);
-        }
-    }
-    assert_eq!(free, [13], "the second window of the other tenant");
 }
 
 #[test]

@@ -7,8 +7,11 @@
 use weir_model::capability::Unavailable;
 use weir_model::counters::{Counter, CounterSet};
 use weir_model::machine::{Observation, TenantProgress};
-use weir_model::units::{Bytes, LINE_BYTES, Nanos};
+use weir_model::units::{Bytes, GbPerSec, LINE_BYTES, Nanos};
 use weir_steer::calibrate::Calibration;
+use weir_steer::controllers::{Weir, WeirConfig};
+use weir_steer::knee::Knee;
+use weir_steer::limit::Grain;
 use weir_steer::{Controller, Limit, Readings, Role, TenantReadings};
 
 /// A quarter of a second, as on a server.
@@ -176,6 +179,23 @@ pub fn readings(fluid: &Fluid, counters: CounterSet, fast_runs: bool) -> Reading
         tenant(Role::Restrained, fluid.slow_cores, true),
     ];
     Readings::of(&observation, tenants)
+}
+
+/// The controller with a knee of this many cores at this many lines a nanosecond, whatever the tenants' is.
+pub fn given(fluid: &Fluid, units: f64, lines: f64) -> Weir {
+    let knee = Knee {
+        writes: 0.0,
+        rest: Nanos(fluid.slow.rest),
+        residency: Nanos(fluid.slow.rest),
+        gives: GbPerSec(lines * LINE_BYTES as f64),
+        units,
+        much: None,
+        grain: Grain::Time,
+    };
+    Weir::new(WeirConfig {
+        knees: vec![knee],
+        ..WeirConfig::new(Nanos(fluid.fast.rest), None)
+    })
 }
 
 /// Several windows: the limits, and the state of the server under them, which the controller reads through

@@ -5,7 +5,6 @@ use weir_model::units::GbPerSec;
 use super::Tuning;
 use super::range::Range;
 use super::view::{Most, View};
-use crate::knee::Knee;
 use crate::limit::Grain;
 
 /// How far it is known whether limits help.
@@ -40,6 +39,8 @@ pub struct ActiveLimit {
     pub trial: Trial,
     /// The most bandwidth of the fast tier under a limit.
     pub fast: GbPerSec,
+    /// The same of the slow tier.
+    pub slow: GbPerSec,
     /// Outstanding requests in the window before.
     pub outstanding: f64,
     /// Whether other tenants run than when no tenant was limited.
@@ -53,11 +54,11 @@ pub struct ActiveLimit {
 }
 
 impl ActiveLimit {
-    /// The most that each tier gave: the slow one without limits, or at its knee.
-    pub fn most(&self, device: &Knee) -> Most {
+    /// The most that each tier gave, with and without limits.
+    pub fn most(&self) -> Most {
         Most {
             fast: GbPerSec(self.fast.get().max(self.free.fast.get())),
-            slow: GbPerSec(device.gives.get().max(self.free.gives.get())),
+            slow: GbPerSec(self.slow.get().max(self.free.slow.get())),
         }
     }
 

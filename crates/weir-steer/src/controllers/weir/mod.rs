@@ -92,7 +92,7 @@ pub struct Weir {
     running: RunningTenants,
     /// The limits in force.
     limits: Vec<Limit>,
-    /// The division of the limit among tenants.
+    /// The division of the limit among tenants; what it found of them is true for as long as they run.
     division: Division,
 }
 
@@ -180,12 +180,14 @@ impl Weir {
         view.residency > device.rest * tuning.queued && view.share > tuning.blame
     }
 
-    /// Whether the requests in excess of those that may wait drain, of `before` in the window before.
+    /// Whether the requests in excess of those that may wait drain, of `before` in the window before: noticeably, since
+    /// a queue that is hardly too long seems to drain by chance.
     fn drains(&self, view: &View, before: f64, device: &Knee) -> bool {
         let tuning = &self.config.tuning;
         // Little's law, at this bandwidth.
         let may = view.outstanding * (device.rest * tuning.queued / view.residency);
-        view.outstanding - may < (before - view.outstanding) * tuning.drains
+        let has_shrunk = before > view.outstanding * tuning.noticed;
+        has_shrunk && view.outstanding - may < (before - view.outstanding) * tuning.drains
     }
 
     fn decide(&mut self, cores: f64, view: &View, has_grown: bool) -> (&'static str, Nanos) {
@@ -296,6 +298,7 @@ impl Weir {
             free: last.map_or(*view, |last| last.free),
             trial: last.map_or(Trial::Begun, |_| Trial::Ended),
             fast: GbPerSec(0.0),
+            slow: GbPerSec(0.0),
             outstanding: last.map_or(view.outstanding, |_| f64::INFINITY),
             is_stale: last.is_some_and(|last| last.is_stale),
             age: last.map_or(0, |last| last.age),
@@ -383,11 +386,10 @@ impl Weir {
     fn ended(
         &self,
         view: &View,
-        device: &Knee,
         held: &mut ActiveLimit,
         rule: &'static str,
     ) -> Option<&'static str> {
-        let most = held.most(device);
+        let most = held.most();
         let is_worse = held.trial == Trial::Gained
             && !view.is_better_than(&held.free, &most, &self.config.keep);
         held.trial = Trial::Ended;
@@ -420,7 +422,8 @@ impl Weir {
             held.busy = None;
         }
         held.fast = GbPerSec(held.fast.get().max(view.fast.get()));
-        let most = held.most(device);
+        held.slow = GbPerSec(held.slow.get().max(view.slow.get()));
+        let most = held.most();
         let overflows = self.overflows(view, device);
         if overflows && self.drains(view, outstanding, device) {
             held.before = last;
@@ -505,7 +508,7 @@ impl Weir {
         self.remembered[mix(view.writes)] = Some(units);
         if held.is_busy(view.gives, enough, &tuning) {
             let rule = "the device is busy, and the table has free entries";
-            return self.ended(view, device, held, rule);
+            return self.ended(view, held, rule);
         }
         held.range.too_little(units);
         let measured = device.gives.get() / device.units;
@@ -518,7 +521,7 @@ impl Weir {
         let wider = steps.above(units, held.range.wider(to));
         if !held.range.has_room_for(wider) {
             let rule = "the device could serve more, but the next step was too much";
-            return self.ended(view, device, held, rule);
+            return self.ended(view, held, rule);
         }
         held.before = Some((units, *view));
         held.units = wider;
@@ -566,7 +569,6 @@ impl Controller for Weir {
             None => Why::rule("as before: no readings of the slow tier"),
         };
         let Some(held) = self.held else {
-            self.division = Division::default();
             self.limits.clear();
             return Decision::free(tenants, why);
         };

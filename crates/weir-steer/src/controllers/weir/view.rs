@@ -20,6 +20,10 @@ pub struct View {
     pub gives: GbPerSec,
     /// Bandwidth of the protected tenants, or, if it is not known of each, of the fast tier.
     pub fast: GbPerSec,
+    /// Bandwidth of the tenants that may be limited, or, if it is not known of each, of the slow tier. The tier's own
+    /// differs from it where tenants with another mix get another part of the limit: ordinary stores read each
+    /// line that they write.
+    pub slow: GbPerSec,
     /// The share of the slow tier's lines that are written.
     pub writes: f64,
     /// Entries in use.
@@ -54,6 +58,7 @@ impl View {
                 Some(drew) => drew,
                 None => readings.fast.as_ref().ok()?.total(),
             },
+            slow: readings.restrained_bandwidth().unwrap_or(gives),
             writes: slow.write_share(),
             entries,
             share,
@@ -70,8 +75,8 @@ impl View {
                 (gives.get() / (most.get() * wanted.get()).max(f64::MIN_POSITIVE)).min(1.0)
             };
             let wanted =
-                part(view.fast, most.fast, keep.fast) * part(view.gives, most.slow, keep.slow);
-            [wanted, view.fast.get() * view.gives.get()]
+                part(view.fast, most.fast, keep.fast) * part(view.slow, most.slow, keep.slow);
+            [wanted, view.fast.get() * view.slow.get()]
         };
         worth(self) > worth(other)
     }
