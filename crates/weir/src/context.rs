@@ -77,6 +77,27 @@ pub struct Global {
     pub quiet: bool,
 }
 
+/// A time between two others, which the error names as they are written here.
+///
+/// # Errors
+/// It is none.
+pub fn between(text: &str, least: &str, most: &str) -> std::result::Result<Nanos, String> {
+    let read = |text: &str| text.parse::<Nanos>().map_err(|error| error.to_string());
+    let time = read(text)?;
+    match (read(least)?..=read(most)?).contains(&time) {
+        true => Ok(time),
+        false => Err(format!("it must be from {least} to {most}")),
+    }
+}
+
+/// How long something that a user waits for lasts.
+///
+/// # Errors
+/// It is not from 10 ms to a day.
+pub fn lasts(text: &str) -> std::result::Result<Nanos, String> {
+    between(text, "10ms", "86400s")
+}
+
 /// The variable that names the file of runs where no option does.
 const STORE_VARIABLE: &str = "WEIR_STORE";
 

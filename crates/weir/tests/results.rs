@@ -50,6 +50,10 @@ fn every_json_document_reads_back_into_its_type() {
     let again: BenchDocument = reads_back(&json("runs show last"));
     assert_eq!(again, bench, "the store gives back what was printed");
 
+    let page = place.run("report --format json -o page.html").expect(2);
+    assert!(page.err().contains("weir runs export"), "{}", page.err());
+    assert!(!place.path("page.html").exists());
+
     let reproduce: Document<Reproduction> = reads_back(&json("reproduce --only SUP-00"));
     assert!(!reproduce.output.rows.is_empty());
 

@@ -204,6 +204,13 @@ fn what_cannot_be_steered_is_refused_with_what_to_do() {
             "CXL tier",
         ),
         (vec!["steer", "run", "--scenario", "sql-scan"], 2, "--on"),
+        (
+            "steer run --on miku-a --scenario alternate100s --window 61s"
+                .split(' ')
+                .collect(),
+            2,
+            "from 1ms to 60s",
+        ),
         (vec!["steer", "run"], 2, "--protect"),
         (
             vec!["steer", "run", "--config", config],

@@ -89,6 +89,7 @@ fn wrong_requests_are_refused_with_what_would_do() {
     };
     refused("workload show bfs-twiter", "did you mean `bfs-twitter`");
     refused("workload run chase", "only a model runs");
+    refused("workload record --for 0s -- true", "from 10ms to 86400s");
     let on = |more| format!("workload run chase --on emr2s+cxl-a {more}");
     refused(&on("--tier cxl3"), "no tier `cxl3`");
     refused(&on("--threads 900"), "give fewer with --threads");

@@ -8,8 +8,8 @@ use weir_lab::{Outcome as _, Study as _};
 use weir_model::document::BenchDocument;
 use weir_model::units::Nanos;
 
-use crate::context::Context;
-use crate::failure::Result;
+use crate::context::{Context, Format};
+use crate::failure::{Failure, Result};
 use crate::files;
 use crate::output::quoted;
 use crate::report::{Insight, Section, page};
@@ -41,6 +41,11 @@ pub struct Args {
 /// # Errors
 /// A run is not in the store or has no figures to draw, or the file cannot be written.
 pub fn run(args: &Args, context: &Context) -> Result<()> {
+    if context.global.format != Format::Table {
+        return Err(Failure::request(
+            "a report is a page of HTML; remove --format, or write the runs by `weir runs export`",
+        ));
+    }
     let path = context.store_path()?;
     let store = Store::open_existing(&path)?;
     let names = if args.runs.is_empty() {

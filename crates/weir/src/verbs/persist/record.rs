@@ -13,7 +13,7 @@ use weir_linux::tracer::{SourceLines, Tracer, find, folder, persist};
 use weir_model::units::{Bytes, Nanos};
 use weir_persist::read::MOST_BYTES;
 
-use crate::context::Context;
+use crate::context::{Context, lasts};
 use crate::counting::{code_of, on_this_host, passed_on};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
@@ -56,7 +56,7 @@ pub struct Args {
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
     /// End the command after this time.
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = lasts)]
     lasts: Option<Nanos>,
     /// Refuse a file system without MAP_SYNC, where flushed data may be lost with the file's own records.
     #[arg(long)]

@@ -27,7 +27,7 @@ use super::objects::on_tiers;
 use super::seen::{Eyes, Seen, stays};
 use super::undo::Undo;
 use super::watched::{PlaceWatched, WatchedMove, WatchedObject};
-use crate::context::Context;
+use crate::context::{Context, lasts};
 use crate::driver::header;
 use crate::failure::{Failure, Result};
 use crate::nodes::{node_of, pair_here};
@@ -85,7 +85,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100_000))]
     hot_windows: u32,
     /// End after this time; without it when the process ends, or at a stop.
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = lasts)]
     lasts: Option<Nanos>,
     /// The file that says where pages were, for `weir place restore` [default: weir-place-PID.txt here].
     #[arg(long, value_name = "FILE")]
@@ -372,7 +372,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     let mut going: VecDeque<Going> = VecDeque::new();
     let until = args
         .lasts
-        .map(|lasts| Duration::from_secs_f64(lasts.as_secs().max(0.0)));
+        .map(|lasts| Duration::from_secs_f64(lasts.as_secs()));
     let is_over = |began: Instant| until.is_some_and(|until| began.elapsed() >= until);
     // Whatever happens, the kernel's monitor is ended.
     let ended = loop {

@@ -11,6 +11,7 @@ use weir_steer::calibrate::{Measured, Value, calibrate, calibrate_host};
 use weir_steer::config::Known;
 use weir_steer::steered::Actuators;
 
+use super::options::window;
 use super::{clock, config_file};
 use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
@@ -35,7 +36,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// How long each point is observed.
-    #[arg(long, value_name = "TIME", default_value = "250 ms")]
+    #[arg(long, value_name = "TIME", default_value = "250 ms", value_parser = window)]
     window: Nanos,
     /// On this host: memory of each thread [default: four times the last-level cache].
     #[arg(long, value_name = "SIZE")]
@@ -54,9 +55,6 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         return Err(Failure::request(
             "the result is a TOML file for a configuration; remove --format",
         ));
-    }
-    if args.window.get() < 1e6 {
-        return Err(Failure::request("--window must be at least a millisecond"));
     }
     let out = match &args.config {
         Some(config) => Some(config_file::names_machine(config)?),

@@ -59,13 +59,6 @@ fn study_on(args: &RunArgs, context: &Context, chosen: &Chosen, dry: bool) -> Re
     };
     let window = args.window.unwrap_or(WINDOW);
     let period = args.period.unwrap_or(PERIOD);
-    for (flag, time) in [("--window", window), ("--period", period)] {
-        if time.get() < 1e6 {
-            return Err(Failure::request(format!(
-                "{flag} {time} is too short; the minimum is 1 ms"
-            )));
-        }
-    }
     let phases = match args.lasts {
         Some(lasts) => first(phases, lasts),
         None => phases,

@@ -11,10 +11,16 @@ use weir_model::units::Nanos;
 use weir_steer::config::Probing;
 use weir_steer::registry::Policy;
 
+use crate::context::between;
 use crate::failure::{Failure, Result};
 
 /// What scopes begin with.
 const SCOPES: [&str; 4] = ["cgroup", "unit", "container", "pid"];
+
+/// A window of the control loop, or a period of processor time.
+pub(super) fn window(text: &str) -> std::result::Result<Nanos, String> {
+    between(text, "1ms", "60s")
+}
 
 /// Arguments of a run.
 #[derive(Debug, Clone, clap::Args)]
@@ -73,10 +79,10 @@ pub struct RunArgs {
     #[arg(long, value_parser = PossibleValuesParser::new(Policy::ALL.map(Policy::name)))]
     pub(super) controller: Option<String>,
     /// The length of a window [default: 250 ms].
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = window)]
     pub(super) window: Option<Nanos>,
     /// The period in which a tenant gets its processor time [default: 100 ms].
-    #[arg(long, value_name = "TIME")]
+    #[arg(long, value_name = "TIME", value_parser = window)]
     pub(super) period: Option<Nanos>,
     /// End after this time [default: at the end of the scenario; on this host, never].
     #[arg(long = "for", value_name = "TIME")]

@@ -4,6 +4,7 @@ use weir_linux::application::table::entry;
 use weir_model::units::{Bytes, Nanos};
 use weir_model::workload::Application;
 
+use crate::context::lasts;
 use crate::failure::{Failure, Result};
 
 /// What is asked of the real application.
@@ -21,7 +22,7 @@ pub struct Real {
     #[arg(long, value_name = "SIZE")]
     pub(super) size: Option<Bytes>,
     /// Time of a figure of what answers requests [default: 10 s].
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = lasts)]
     pub(super) lasts: Option<Nanos>,
     /// Connections to a server [default: 16].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
@@ -103,8 +104,7 @@ impl Real {
 
     /// How long a figure lasts.
     pub(super) fn seconds(&self) -> f64 {
-        self.lasts
-            .map_or(10.0, |lasts| lasts.as_secs().clamp(0.01, 86_400.0))
+        self.lasts.map_or(10.0, |lasts| lasts.as_secs())
     }
 
     pub(super) fn trials(&self) -> u32 {

@@ -18,7 +18,7 @@ use super::import::{Description, share, write};
 use super::reading::{Read, Reading};
 use super::source::Source;
 use super::tag::{self, Tag};
-use crate::context::Context;
+use crate::context::{Context, lasts};
 use crate::counting::{code_of, on_this_host, passed_on};
 use crate::ending::Ending;
 use crate::failure::{Failure, Result};
@@ -59,7 +59,7 @@ pub struct Args {
     #[arg(last = true, required = true, value_name = "CMD")]
     command: Vec<String>,
     /// End the command after this time.
-    #[arg(long = "for", value_name = "TIME")]
+    #[arg(long = "for", value_name = "TIME", value_parser = lasts)]
     lasts: Option<Nanos>,
     /// The tracer: qemu, lackey [default: the first that is installed].
     #[arg(long, value_name = "TRACER", value_parser = tracer)]
