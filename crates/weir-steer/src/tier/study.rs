@@ -50,12 +50,12 @@ pub struct Simulate {
     /// Capacities of the fast to the slow tier.
     #[arg(long, value_name = "FAST:SLOW", default_value = "2:1")]
     pub ratio: Ratio,
-    /// Policies [default: first-touch, numa-balancing, tiering, autotiering, tpp, interleave].
+    /// Policies [default: first-touch, numa-balancing, tiering, autotiering, tpp, interleave, payback].
     #[arg(
         long = "policy",
         value_delimiter = ',',
         value_name = "POLICY",
-        default_value = "first-touch,numa-balancing,tiering,autotiering,tpp,interleave",
+        default_value = "first-touch,numa-balancing,tiering,autotiering,tpp,interleave,payback",
         hide_default_value = true
     )]
     pub policies: Vec<String>,
