@@ -193,6 +193,11 @@ fn advice_that_cannot_be_given_says_why() {
         &["at most 100 %"],
     );
     refused(
+        "place advise job.toml --on emr2s+cxl-a --free 0B",
+        2,
+        &["more than 0 bytes"],
+    );
+    refused(
         "place advise job.toml --on emr2s+cxl-a --from cxl0",
         2,
         &["name another tier"],

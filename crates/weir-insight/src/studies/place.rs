@@ -109,8 +109,11 @@ impl Part {
     /// It is neither, in words.
     pub fn read(text: &str) -> Result<Self, String> {
         let Some(percent) = text.strip_suffix('%') else {
-            let size = text.parse().map_err(|why| format!("{why}"))?;
-            return Ok(Self::Bytes(size));
+            return match text.parse() {
+                Ok(Bytes(0)) => Err("memory that is to be freed is more than 0 bytes".into()),
+                Ok(size) => Ok(Self::Bytes(size)),
+                Err(why) => Err(why.to_string()),
+            };
         };
         match percent.trim().parse::<f64>() {
             Ok(share) if share > 0.0 && share <= 100.0 => Ok(Self::Share(share / 100.0)),
