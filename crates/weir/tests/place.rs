@@ -123,6 +123,14 @@ fn advice_names_what_may_move_and_what_it_costs() {
     let advised = &found["placings"][0];
     assert!(advised["bytes"].as_f64() >= Some(6.0 * 1024f64.powi(3)));
     assert!(advised["measured_pct"].as_f64() < Some(8.0), "{advised}");
+    assert!(advised["within_pct"].as_f64() > Some(0.0), "{advised}");
+    assert!(
+        of("log")["alone_within_pct"].as_f64() < Some(1.0),
+        "{objects:?}"
+    );
+    // What a run tells needs no interval.
+    assert!(of("index")["alone_within_pct"].is_null(), "{objects:?}");
+    assert!(found["placings"].as_array().unwrap().last().unwrap()["within_pct"].is_null());
     // At both ends the expected loss is the measured one, but for the rows of memory that lines happen to share.
     let all = found["placings"].as_array().unwrap().last().unwrap();
     let [expected, measured] =

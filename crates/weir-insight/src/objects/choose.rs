@@ -1,5 +1,7 @@
 //! The best placement of objects: what to move for a loss that is allowed, or for memory that is to be freed.
 
+use weir_model::statistics::student_t975;
+
 use super::ends::{Ends, Object};
 
 /// What a placement is to reach.
@@ -226,6 +228,22 @@ pub fn best_measured(tried: &[(Choice, f64)], goal: Goal) -> Option<&(Choice, f6
             .filter(|(choice, _)| choice.bytes >= least)
             .min_by(|a, b| a.1.total_cmp(&b.1)),
     }
+}
+
+/// Half of the 95 % interval of what is expected, by how far it was off where it was measured: Student's t of errors whose mean
+/// is 0. What is not off at all was measured before it was expected. `None` for fewer than two errors.
+pub fn within(off: impl Iterator<Item = f64>) -> Option<f64> {
+    let squares: Vec<f64> = off
+        .filter(|off| off.abs() > 1e-9)
+        .map(|off| off * off)
+        .collect();
+    let mean = squares.iter().sum::<f64>() / squares.len().max(1) as f64;
+    (squares.len() > 1).then(|| student_t975(squares.len() as u32) * mean.sqrt())
+}
+
+/// The same by the placements that were measured.
+pub fn within_of(tried: &[(Choice, f64)]) -> Option<f64> {
+    within(tried.iter().map(|(choice, loss)| loss - choice.loss))
 }
 
 /// A set with one object more, of which a share goes over.

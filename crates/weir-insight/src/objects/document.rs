@@ -45,6 +45,10 @@ pub struct ObjectAdvice {
     pub waits_pct: f64,
     /// How much longer the run takes with this object alone on the slower tier, in percent.
     pub alone_pct: f64,
+    /// Half of the 95 % interval of that, in percent of run time, where it is expected and was not measured: by the part by
+    /// which objects that were measured alone cost more or less than expected, or else as that of a placement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone_within_pct: Option<f64>,
     /// The share of it that is to be on the slower tier, in percent.
     pub share_pct: f64,
     /// In a word: it moves, a part moves, it stays, it never moves, or it is free to move, since the run time hardly depends on it.
@@ -62,6 +66,10 @@ pub struct Placing {
     pub bytes: Bytes,
     /// How much longer the run is expected to take, in percent; below zero is faster.
     pub expected_pct: f64,
+    /// Half of the 95 % interval of that, in percent of run time, from how far the placements that ran were from what was
+    /// expected of them. Absent where the runs of both ends, or of one object alone, tell the loss, and where fewer than two others ran.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_pct: Option<f64>,
     /// How much longer it took; absent where that was not measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured_pct: Option<f64>,
@@ -78,4 +86,7 @@ pub struct Tradeoff {
     pub bytes_pct: f64,
     /// How much longer the run is expected to take, in percent.
     pub loss_pct: f64,
+    /// Half of its 95 % interval, as that of a placement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub within_pct: Option<f64>,
 }

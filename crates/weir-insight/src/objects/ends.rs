@@ -237,6 +237,21 @@ impl Ends {
         self
     }
 
+    /// Whether an object was measured alone on the slower tier.
+    pub fn is_measured(&self, object: usize) -> bool {
+        self.beyond.get(object).is_some_and(|beyond| *beyond != 0.0)
+    }
+
+    /// Whether what was measured tells the loss of these shares: they are one of both ends, or one object alone.
+    pub fn is_known(&self, shares: &[f64]) -> bool {
+        let mut moved = (0..shares.len()).filter(|&o| shares[o] > 0.0);
+        let is_single = match (moved.next(), moved.next()) {
+            (Some(o), None) => shares[o] >= 1.0 && self.is_measured(o),
+            (first, _) => first.is_none(),
+        };
+        is_single || shares.iter().all(|share| *share >= 1.0)
+    }
+
     /// Bytes that an object reads and writes in a period, with everything on local memory.
     pub fn drawn(&self, object: usize) -> f64 {
         let of = |phase: &Phase| phase.traffic.get(object).map_or(0.0, |ends| ends[0].all());

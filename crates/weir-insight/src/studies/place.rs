@@ -21,6 +21,7 @@ use weir_model::workload::Workload;
 use super::{doubt, note};
 use crate::objects::choose::{
     Choice, Goal, ROUND, best, best_measured, candidates, object_level, pareto, sets, uniform,
+    within, within_of,
 };
 use crate::objects::ends::{Crossed, Ends, Phase};
 use crate::objects::{ObjectAdvice, PlaceAdvice, Placing, Tradeoff};
@@ -154,6 +155,11 @@ impl Study for AdviseObjects {
         })?;
         let tries = candidates(&ends, &sets, goal, self.whole, TRIES);
         let tried = tried(lab, workload, &tiers, &options, &ends, tries)?;
+        let within = within_of(&tried);
+        let within_pct = |choice: &Choice| {
+            let unknown = within.filter(|_| !ends.is_known(&choice.shares));
+            unknown.map(|within| within * 100.0)
+        };
         let advised = match best_measured(&tried, goal) {
             Some((advised, _)) => advised.clone(),
             None => expected,
@@ -176,6 +182,7 @@ impl Study for AdviseObjects {
             moved: moved(&ends, choice),
             bytes: Bytes(choice.bytes as u64),
             expected_pct: choice.loss * 100.0,
+            within_pct: within_pct(choice),
             measured_pct: measured.map(|loss| loss * 100.0),
         };
         Ok(PlaceAdvice {
@@ -187,7 +194,7 @@ impl Study for AdviseObjects {
                 Goal::Free(bytes) => Some(Bytes(bytes.ceil() as u64)),
                 Goal::Loss(_) => None,
             },
-            objects: objects(&ends, &advised, goal),
+            objects: objects(&ends, &advised, goal, within),
             placings: choices.iter().zip(measured).map(placing).collect(),
             curve: (curve.iter())
                 .map(|choice| Tradeoff {
@@ -195,6 +202,7 @@ impl Study for AdviseObjects {
                     bytes: Bytes(choice.bytes as u64),
                     bytes_pct: choice.bytes / ends.all() * 100.0,
                     loss_pct: choice.loss * 100.0,
+                    within_pct: within_pct(choice),
                 })
                 .collect(),
         })
@@ -295,8 +303,16 @@ fn moved(ends: &Ends, choice: &Choice) -> String {
 /// them cost less than a pair of runs differs by chance. Whether such an object is in the advised placement says nothing.
 const FREE: f64 = 0.0005;
 
-fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
+fn objects(
+    ends: &Ends,
+    advised: &Choice,
+    goal: Goal,
+    placements: Option<f64>,
+) -> Vec<ObjectAdvice> {
     let local = ends.local();
+    // A wait that is expected is off by a part of itself.
+    let measured = (0..ends.objects.len()).filter(|&o| ends.is_measured(o));
+    let parts = within(measured.map(|o| ends.beyond[o] / (ends.loss_alone(o) - ends.beyond[o])));
     let mut all: Vec<ObjectAdvice> = (ends.objects.iter().enumerate())
         .map(|(o, object)| {
             let alone = ends.loss_alone(o);
@@ -324,6 +340,10 @@ fn objects(ends: &Ends, advised: &Choice, goal: Goal) -> Vec<ObjectAdvice> {
                 write_gbps: gbps(|c| c.written),
                 waits_pct: sum(&|p| p.waited[o][0].get()) / local.get() * 100.0,
                 alone_pct: alone * 100.0,
+                alone_within_pct: (parts.map(|part| part * alone.abs()))
+                    .or(placements)
+                    .filter(|_| !ends.is_measured(o))
+                    .map(|within| within * 100.0),
                 // Without what a share of ROUND parts lacks as a number.
                 share_pct: (share * 1e11).round() / 1e9,
                 advice,
@@ -400,13 +420,15 @@ impl Outcome for PlaceAdvice {
             return Vec::new();
         };
         let all: Bytes = self.objects.iter().map(|object| object.bytes).sum();
+        let within = advised.within_pct.map(|within| format!(" ±{within:.1}"));
+        let expected = format!(
+            "{}{} %",
+            percent(advised.expected_pct),
+            within.unwrap_or_default()
+        );
         let cost = match advised.measured_pct {
-            Some(measured) => format!(
-                "{} % of run time ({} % expected)",
-                percent(measured),
-                percent(advised.expected_pct)
-            ),
-            None => format!("{} % of run time expected", percent(advised.expected_pct)),
+            Some(measured) => format!("{} % of run time ({expected} expected)", percent(measured)),
+            None => format!("{expected} of run time expected"),
         };
         let to = &self.to;
         let text = match advised.bytes {
@@ -449,6 +471,7 @@ impl Outcome for PlaceAdvice {
                     col("write_gbps").head("write").small(),
                     col("waits_pct").head("waits"),
                     col("alone_pct").head("alone").signed(),
+                    col("alone_within_pct").head("±").if_any(),
                     col("advice"),
                 ],
             ),
@@ -461,6 +484,7 @@ impl Outcome for PlaceAdvice {
                     col("method"),
                     col("bytes").head("moved"),
                     col("expected_pct").head("expected").signed(),
+                    col("within_pct").head("±").if_any(),
                     col("measured_pct").head("measured").signed(),
                 ],
             ),
