@@ -263,13 +263,10 @@ fn what_lies_beside_a_store_and_is_not_read_is_told() {
 #[test]
 fn a_store_that_is_not_there_is_an_error_for_whatever_reads_it() {
     let place = Place::new();
-    let reads = [
-        "runs list",
-        "runs show 1",
-        "runs export 1",
-        "runs resume 1",
-        "report",
-    ];
+    let reads = ["runs list", "runs show 1", "runs export 1", "runs resume 1"];
+    place
+        .run("report --store typo.sqlite")
+        .refuses(2, &["typo.sqlite"]);
     for verb in reads {
         let verb = with(verb, "--store typo.sqlite");
         place.run(&verb).refuses(2, &["typo.sqlite"]);

@@ -479,7 +479,7 @@ fn a_plan_of_no_cluster_of_too_many_or_of_options_that_change_nothing_is_refused
             "cannot write folder",
         ),
         (
-            "plan latency --core 1e30s",
+            "plan latency --core 2s",
             "must be above 0 ns and at most 1 s",
         ),
     ] {
