@@ -274,6 +274,7 @@ fn cluster(at: u64, generate: Generate) -> Result<Traced, PlanError> {
         name: format!("generated {}", at + 1),
         trace: generate.run()?,
         problems: Vec::new(),
+        unit: "VM",
     })
 }
 

@@ -180,6 +180,29 @@ fn a_generated_trace_is_written_and_gives_the_figures_of_its_cluster() {
         of("plan pool --trace cluster.csv --machines 8 --format json"),
         of("plan pool --machines 8 --days 3 --format json")
     );
+    // As Parquet it is the same.
+    place
+        .run("plan trace --trace cluster.csv -o cluster.parquet --machines 8")
+        .expect(0);
+    assert!(
+        std::fs::read(place.path("cluster.parquet"))
+            .unwrap()
+            .starts_with(b"PAR1")
+    );
+    assert_eq!(
+        of("plan pool --trace cluster.csv --machines 8 --format json"),
+        of("plan pool --trace cluster.parquet --machines 8 --format json")
+    );
+    place
+        .run("plan packing --trace cluster.parquet --as azure-vm")
+        .refuses(
+            2,
+            &["cluster.parquet is Parquet, which has the columns arrival_s"],
+        );
+    place.file("cut.parquet", "PAR1 and no more");
+    place
+        .run("plan packing --trace cut.parquet")
+        .refuses(2, &["cut.parquet is no Parquet file that can be read"]);
     let again = of("plan pool --machines 8 --days 3 --seed 2 --format json");
     assert_ne!(again, of("plan pool --machines 8 --days 3 --format json"));
 }
@@ -195,7 +218,7 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
     let done = place.run("plan pool --trace t.csv --machines 4").expect(0);
     for words in [
         "ends before its beginning: 1 in all, first line 4",
-        "larger than a machine: 1 in all, first VM 3; left out",
+        "larger than a machine: 1 in all, first line 5; left out",
         "unreadable: 1 in all, first line 6; in line 6 `memory_gib` is `lots`; left out",
     ] {
         assert!(done.err().contains(words), "{}", done.err());
@@ -468,7 +491,7 @@ fn a_plan_of_no_cluster_of_too_many_or_of_options_that_change_nothing_is_refused
         ),
         (
             "plan packing --trace short.csv --at 0.0006",
-            "no VM of short.csv is there after 0.00 days; name another moment with --at",
+            "no VM of short.csv is there after 51 s; name another moment with --at",
         ),
         (
             "plan packing --trace folder",
@@ -496,6 +519,15 @@ fn vms_that_find_no_room_are_said_first_and_no_pool_is_larger_than_the_cluster()
     let policy = "a pool of 8 sockets with the policy pond ";
     assert!(begin.starts_with(policy), "{begin}");
     assert!(begin.contains("VMs that found no machine"), "{begin}");
+    let all = out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(all.contains("GiB of memory are saved for "), "{all}");
+    assert!(all.contains("intervals: one cluster has none;"), "{all}");
+    let several = "plan pool --machines 4 --days 2 --clusters 3 --pools 8 --format json";
+    let json = place.run(several).expect(0).json();
+    for row in rows(&json, "savings") {
+        let half = |field: &str| row[field].as_f64().is_some_and(|half| half >= 0.0);
+        assert!(half("saved_each_ci95_gib") && half("net_ci95"), "{row}");
+    }
     let out = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
         out.contains("16 or 32 or 64 sockets is for one pool of all 8"),

@@ -44,7 +44,7 @@ use crate::error::within;
 use crate::packing::Packing;
 use crate::prices::Prices;
 use crate::trace::problems::ProblemCount;
-use crate::trace::{Machine, Trace};
+use crate::trace::{Machine, Trace, moment};
 use replay::Replayed;
 use split::{Policy, Predictions};
 use verdict::Terms;
@@ -64,6 +64,8 @@ pub struct Traced {
     pub trace: Trace,
     /// Lines that were left out or are strange.
     pub problems: Vec<ProblemCount>,
+    /// What they count: line, row or VM.
+    pub unit: &'static str,
 }
 
 /// What is asked.
@@ -215,9 +217,12 @@ impl Pools {
         let mut with_trace = clusters.iter().filter(|traced| !traced.trace.is_empty());
         if let Some(traced) = with_trace.next() {
             let end = traced.trace.last_arrival();
-            for snapshot in 1..=SNAPSHOTS {
-                let at = (u64::from(end) * u64::from(snapshot) / u64::from(SNAPSHOTS + 1)) as u32;
-                let name = format!("{} after {:.1} days", traced.name, f64::from(at) / 86_400.0);
+            let moments = (1..=SNAPSHOTS)
+                .map(|at| (u64::from(end) * u64::from(at) / u64::from(SNAPSHOTS + 1)) as u32);
+            let mut moments: Vec<u32> = moments.collect();
+            moments.dedup();
+            for at in moments {
+                let name = format!("{} after {}", traced.name, moment(at));
                 packings.extend(packing.of(
                     &name,
                     &traced.trace.snapshot(at),
@@ -292,6 +297,7 @@ mod tests {
                 name: seed.to_string(),
                 trace,
                 problems: Vec::new(),
+                unit: "VM",
             };
             (traced, replayed)
         };
@@ -308,6 +314,45 @@ mod tests {
         assert_eq!(said(vec![cluster(1, 2.0), late, early]), alone);
         let nothing = said(vec![cluster(3, 0.0)]);
         assert_eq!((nothing.clusters, nothing.savings.len()), (0, 0));
+    }
+
+    #[test]
+    fn the_packing_bound_is_of_moments_that_differ() {
+        let pools = pools(vec![2, 4], 2);
+        let vm = |arrival, departure| Vm {
+            arrival,
+            departure,
+            millicores: 4000,
+            memory_mib: 16 * GIB,
+            customer: 0,
+            kind: 0,
+            touched_pct: 50,
+            insensitive: Some(false),
+        };
+        let moments = |vms: &[Vm]| {
+            let mut trace = Trace::default();
+            vms.iter().for_each(|vm| trace.push(*vm));
+            let replayed = pools.replay(&trace, &mut |_| true).unwrap();
+            let traced = Traced {
+                name: "t".into(),
+                trace,
+                problems: Vec::new(),
+                unit: "line",
+            };
+            let prices = Prices::builtin().unwrap();
+            let plan = pools.conclude(&[traced], &[replayed], &prices).unwrap();
+            let mut names: Vec<String> = plan.packings.into_iter().map(|row| row.machine).collect();
+            names.dedup();
+            names
+        };
+        assert_eq!(moments(&[vm(0, 100), vm(0, 200)]), ["t after 0 s"]);
+        let long = [
+            "t after 40 s",
+            "t after 80 s",
+            "t after 120 s",
+            "t after 160 s",
+        ];
+        assert_eq!(moments(&[vm(0, 300), vm(200, 400)]), long);
     }
 
     #[test]

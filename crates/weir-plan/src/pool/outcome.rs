@@ -97,11 +97,15 @@ impl Outcome for PoolPlan {
                 ),
                 false => String::new(),
             };
-            let within = match best.saved_ci95_pct {
-                Some(half) => format!("{:.1} ± {half:.1} %", best.saved_pct),
-                None => format!("{:.1} %", best.saved_pct),
+            let within = |value: f64, half: Option<f64>, places: usize| match half {
+                Some(half) => format!("{value:.places$} ± {half:.places$}"),
+                None => format!("{value:.places$}"),
             };
+            let saved = within(best.saved_pct, best.saved_ci95_pct, 1);
+            let memory = within(best.saved_each_gib, best.saved_each_ci95_gib, 0);
             let money = best.net.get() / 1000.0;
+            let half = best.net_ci95.map(|half| half.get() / 1000.0);
+            let left = within(money, half, 1);
             let verb = if money > 0.0 { "pays" } else { "does not pay" };
             let (device, or) = match best.pays_below {
                 Some(price) if price.get() >= 0.5 => (
@@ -120,9 +124,9 @@ impl Outcome for PoolPlan {
             notes.push(note(
                 &format!("a pool of {} sockets with the policy {} {verb}", best.sockets, best.policy),
                 format!(
-                    "{without}{within} of memory saved against machines without a pool that are bought by the same rule, {:.1} % against \
-                     the machines as they are, of which {:.1} % need no pool; {money:.1} thousand USD are left over for {each}; {:.1} % of the VMs \
-                     are slower than the margin; {device}{dram}",
+                    "{without}{memory} GiB of memory are saved for {each}, {saved} % against machines without a pool that are bought by the same \
+                     rule and {:.1} % against the machines as they are, of which {:.1} % need no pool; {left} thousand USD are left over for it; \
+                     {:.1} % of the VMs are slower than the margin; {device}{dram}",
                     best.against_now_pct, best.without_pct, best.slow_pct
                 ),
             ));
@@ -140,6 +144,10 @@ impl Outcome for PoolPlan {
                 best.sockets
             );
             notes.push(note("release of slices", text));
+        }
+        if self.clusters == 1 {
+            let text = "one cluster has none; name several traces with --trace, or generate some with --clusters";
+            notes.push(note("intervals", text.into()));
         }
         let sockets = self.machines.saturating_mul(SOCKETS);
         let mut large: Vec<u32> = self.savings.iter().map(|row| row.sockets).collect();

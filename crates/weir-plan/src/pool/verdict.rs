@@ -28,7 +28,9 @@ pub struct Terms<'p> {
 
 /// A policy with pools of one size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[schemars(extend("x-intervals" = {"saved_pct": "saved_ci95_pct"}))]
+#[schemars(extend("x-intervals" = {
+    "saved_pct": "saved_ci95_pct", "saved_each_gib": "saved_each_ci95_gib", "net": "net_ci95"
+}))]
 pub struct Saving {
     /// What decides where memory is.
     pub policy: String,
@@ -47,6 +49,12 @@ pub struct Saving {
     /// Half of the 95 % interval of it over clusters; absent for one cluster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub saved_ci95_pct: Option<f64>,
+    /// Memory that is saved for each pool, in GiB; below 0 where more is needed.
+    #[serde(default)]
+    pub saved_each_gib: f64,
+    /// Half of the 95 % interval of it over clusters; absent for one cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub saved_each_ci95_gib: Option<f64>,
     /// What is saved against the machines of the trace, whose memory was not chosen by its VMs.
     pub against_now_pct: f64,
     /// The part of that which is saved by less memory in each machine, without a pool.
@@ -83,6 +91,9 @@ pub struct Saving {
     pub pools: u64,
     /// What is left over for each pool, after its device, cables and cards.
     pub net: Usd,
+    /// Half of the 95 % interval of it over clusters; absent for one cluster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub net_ci95: Option<Usd>,
     /// Price of a pool's device at which nothing is left over; absent where even a free one costs.
     pub pays_below: Option<Usd>,
     /// Price of a GB of server memory at which nothing is left over; absent where none does.
@@ -116,10 +127,12 @@ fn saving(
     let of_pool = sockets / SOCKETS;
     let pools = u64::from(terms.machines.div_ceil(of_pool));
     let machines = u64::from(terms.machines);
+    let gib = |mib: u64| mib as f64 / f64::from(GIB);
     let memory = |memory: Memory| (memory.local_mib * machines, memory.slices * mib * pools);
     let (mut base, mut local, mut pool, mut late) = (0, 0, 0, 0);
     let (mut slow, mut placed, mut pooled) = ((0.0, 0.0), 0.0, (0.0, 0.0, 0.0));
-    let (mut shares, mut as_split) = (Vec::new(), (0, 0));
+    let (mut shares, mut each, mut worths) = (Vec::new(), Vec::new(), Vec::new());
+    let mut as_split = (0, 0);
     let (mut kept, mut of_kept) = (Kept::default(), 0);
     for replayed in replayed {
         let needs = &replayed.needs;
@@ -146,14 +159,15 @@ fn saving(
         pool += shared;
         late += need.buffer * pools;
         shares.push(100.0 * share_saved(before, own + shared));
+        let less = gib(before) - gib(own);
+        each.push((less - gib(shared)) / pools as f64);
+        worths.push((less - gib(shared) * terms.price_ratio) / pools as f64);
     }
     let now = u64::from(terms.machine.memory_mib) * machines * shares.len() as u64;
     let bytes = |mib: u64| Bytes::mib(mib);
     let all_pools = pools * shares.len() as u64;
-    let gib = |mib: u64| mib as f64 / mib_of_gib();
-    let of_one = |all: f64| all / all_pools.max(1) as f64;
     // Server memory that is not bought, less what the pool's costs, in GB of server memory for a pool.
-    let worth = of_one(gib(base) - gib(local) - gib(pool) * terms.price_ratio);
+    let worth = mean(&worths);
     let parts = terms.prices.of_server() * f64::from(of_pool.min(terms.machines));
     let gross = terms.prices.server_dram * worth;
     let device = gross - parts - terms.prices.operation;
@@ -167,6 +181,8 @@ fn saving(
         saved: bytes(base.saturating_sub(local + pool)),
         saved_pct: 100.0 * share_saved(base, local + pool),
         saved_ci95_pct: half_width(&shares),
+        saved_each_gib: mean(&each),
+        saved_each_ci95_gib: half_width(&each),
         against_now_pct: 100.0 * share_saved(now, local + pool),
         without_pct: 100.0 * share_saved(now, base),
         as_split_pct: (as_split.0 > 0).then(|| 100.0 * share_saved(as_split.0, as_split.1)),
@@ -181,13 +197,15 @@ fn saving(
         slow_as_split_pct: 100.0 * slow.1 / f64::max(placed, 1.0),
         pools: all_pools,
         net: gross - needed,
+        net_ci95: half_width(&worths).map(|half| terms.prices.server_dram * half),
         pays_below: (device.get() > 0.0).then_some(device),
         pays_above: (worth > 0.0).then(|| needed / worth),
     }
 }
 
-fn mib_of_gib() -> f64 {
-    f64::from(GIB)
+/// The mean; 0 of nothing.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
 /// Half of the 95 % interval of a mean.
@@ -197,7 +215,7 @@ fn half_width(values: &[f64]) -> Option<f64> {
         return None;
     }
     let n = count as f64;
-    let mean = values.iter().sum::<f64>() / n;
+    let mean = mean(values);
     let variance = values
         .iter()
         .map(|value| (value - mean).powi(2))
@@ -290,6 +308,10 @@ mod tests {
             (row.saved_ci95_pct, row.buffer, row.as_split_pct),
             (None, Bytes::gib(2), Some(37.5))
         );
+        assert_eq!(
+            (row.saved_each_gib, row.saved_each_ci95_gib),
+            (4000.0, None)
+        );
         // A pool: 4 x 2000 GB less than before, 4000 of the pool at half price, at 3 USD; less 38,500 and four cards.
         assert_eq!(row.net, Usd(18_000.0 - 38_500.0 - 400.0));
         assert_eq!(row.pays_below, Some(Usd(17_600.0)));
@@ -326,6 +348,14 @@ mod tests {
             (rows[0].saved_pct, rows[0].saved_ci95_pct),
             (25.0, Some(0.0))
         );
+        // Two pools save 2000, then 4000 GB of 2000 and 4000 for each machine; a device costs the same.
+        let rows = savings(&policies, &[8], &[replayed(2000), replayed(4000)], &terms);
+        let each = half_width(&[2000.0, 4000.0]);
+        assert_eq!(
+            (rows[0].saved_each_gib, rows[0].saved_each_ci95_gib),
+            (3000.0, each)
+        );
+        assert_eq!(rows[0].net_ci95, each.map(|gib| prices.server_dram * gib));
         assert!((half_width(&[1.0, 3.0]).unwrap() - 12.71).abs() < 0.01);
     }
 }

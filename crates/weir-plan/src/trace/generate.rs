@@ -513,9 +513,13 @@ mod tests {
         assert!(trace.vms().all(|vm| vm.arrival < vm.departure));
         let mut text = Vec::new();
         trace.write(&mut text).unwrap();
-        let (again, problems) =
-            super::super::read::read("g", super::super::read::Format::Own, text.as_slice())
-                .unwrap();
+        let (again, problems) = super::super::read::read(
+            "g",
+            super::super::read::Format::Own,
+            MACHINE,
+            text.as_slice(),
+        )
+        .unwrap();
         assert_eq!(again.len(), trace.len());
         assert!(problems.counts().is_empty(), "{problems:?}");
     }

@@ -3,12 +3,14 @@
 //! | module | content |
 //! |---|---|
 //! | [`mod@read`] | lines of CSV: our own columns, and the Azure VM traces of 2017 and 2019 |
+//! | [`intake`] | what every importer does with a VM that it has read |
 //! | [`google`] | the Borg traces of Google of 2019: events of instances |
 //! | [`problems`] | what was wrong with which line, and what was done about it |
 //! | [`generate`] | a trace whose marginals are published or assumed |
 
 pub mod generate;
 pub mod google;
+pub mod intake;
 pub mod problems;
 pub mod read;
 
@@ -153,6 +155,16 @@ impl Trace {
         }
     }
 
+    /// Lets all that happens happen this many seconds earlier.
+    pub fn earlier(&mut self, seconds: u32) {
+        for arrival in &mut self.arrival {
+            *arrival = arrival.saturating_sub(seconds);
+        }
+        for departure in self.departure.iter_mut().filter(|at| **at != STAYS) {
+            *departure = departure.saturating_sub(seconds);
+        }
+    }
+
     /// Takes out the VMs that are not wanted.
     pub fn keep(&mut self, wanted: impl Fn(Vm) -> bool) {
         if self.vms().all(&wanted) {
@@ -236,16 +248,15 @@ impl Trace {
         kinds(alive.map(|vm| vm.shape()))
     }
 
-    /// Takes out VMs that are larger than a machine, and counts them.
-    pub fn without_larger_than(&self, machine: Machine, problems: &mut Problems) -> Self {
-        let mut kept = Self::default();
-        for (at, vm) in self.vms().enumerate() {
-            match vm.shape().fits(machine.shape()) {
-                true => kept.push(vm),
-                false => problems.note(Problem::LargerThanMachine, at as u64 + 1),
-            }
+    /// Those of its VMs that fit into a machine; the others are counted by their place.
+    pub fn that_fit(mut self, machine: Machine) -> (Self, Problems) {
+        let mut problems = Problems::default();
+        let fits = |vm: Vm| vm.shape().fits(machine.shape());
+        for (_, place) in self.vms().zip(1..).filter(|(vm, _)| !fits(*vm)) {
+            problems.note(Problem::LargerThanMachine, place);
         }
-        kept
+        self.keep(fits);
+        (self, problems)
     }
 
     /// Draws what the trace does not say, touched memory and insensitivity, from the published marginals. Returns for
@@ -295,5 +306,14 @@ impl Trace {
             )?;
         }
         Ok(())
+    }
+}
+
+/// A second of a trace in words.
+pub fn moment(second: u32) -> String {
+    match f64::from(second) {
+        seconds if seconds < 3600.0 => format!("{second} s"),
+        seconds if seconds < 86_400.0 => format!("{:.1} h", seconds / 3600.0),
+        seconds => format!("{:.1} days", seconds / 86_400.0),
     }
 }

@@ -21,6 +21,12 @@ weir_model::named! {
         LargerThanMachine = "larger than a machine",
         /// Its type, or that of the event, is in no list of types.
         UnknownType = "unknown type",
+        /// It is the first VM, and arrives more than a day after the beginning of its times.
+        LateBeginning = "first arrival after more than a day",
+        /// Its memory is no multiple of 1 GiB.
+        UnevenMemory = "memory is no multiple of 1 GiB",
+        /// Its category is none of the Azure traces.
+        UnknownCategory = "unknown category",
         /// More than a day without an arrival before it.
         Gap = "after a gap of more than a day",
         /// The size is only given as more than a bound.
@@ -45,6 +51,9 @@ impl Problem {
     pub fn policy(self) -> &'static str {
         match self {
             Problem::Gap => "kept, the gap is in the replay",
+            Problem::LateBeginning => "times count from it",
+            Problem::UnevenMemory => "kept, slices are whole GiB and the rest is local",
+            Problem::UnknownCategory => "kept as a category of its own",
             Problem::OpenBucket => "kept with the bound",
             Problem::OutOfOrder => "taken where it stands; sort the file by time",
             Problem::NoEnd => "ended where it begins again",
@@ -80,19 +89,19 @@ pub struct ProblemCount {
 }
 
 impl ProblemCount {
-    /// In words, without the file; `what` is what `first` counts.
-    pub fn words(&self, what: &str) -> String {
+    /// In words, without the file; `unit` is what `first` counts: line, row or VM.
+    pub fn words(&self, unit: &str) -> String {
         let first: Vec<String> = self.first.iter().map(u64::to_string).collect();
         let more = match self.lines > self.first.len() as u64 {
             true => ", …",
             false => "",
         };
         let unread = self.unread.as_ref().zip(self.first.first());
-        let unread = unread.map_or(String::new(), |(unread, line)| {
-            format!("; in line {line} {unread}")
+        let unread = unread.map_or(String::new(), |(unread, at)| {
+            format!("; in {unit} {at} {unread}")
         });
         format!(
-            "{}: {} in all, {what} {}{more}{unread}; {}",
+            "{}: {} in all, first {unit} {}{more}{unread}; {}",
             self.problem,
             self.lines,
             first.join(", "),
@@ -145,11 +154,11 @@ impl Problems {
         rows.collect()
     }
 
-    /// The same in words, a sentence for each problem.
-    pub fn words(&self, file: &str) -> Vec<String> {
+    /// The same in words, a sentence for each problem; `unit` is what is counted: line or row.
+    pub fn words(&self, file: &str, unit: &str) -> Vec<String> {
         let words = self.counts().into_iter();
         words
-            .map(|row| format!("{file}: {}", row.words("line")))
+            .map(|row| format!("{file}: {}", row.words(unit)))
             .collect()
     }
 }

@@ -1,4 +1,4 @@
-//! Reads lines of CSV, without quotes, as these traces have them.
+//! Reads lines of CSV, without quotes, as these traces have them, and rows of our own columns from elsewhere.
 //!
 //! A bad line is counted and left out. A file is refused where its head lacks a column, where nothing of it can be read,
 //! or where its memory must be in another unit.
@@ -6,8 +6,9 @@
 use std::collections::HashMap;
 use std::io::BufRead;
 
+use super::intake::Intake;
 use super::problems::{Problem, Problems};
-use super::{GIB, STAYS, Trace, UNKNOWN, Vm};
+use super::{GIB, Machine, STAYS, Trace, UNKNOWN, Vm};
 
 /// The head of our own columns. The last four may be absent.
 pub const HEAD: &str =
@@ -16,8 +17,8 @@ pub const HEAD: &str =
 const COLUMNS: usize = 8;
 /// Columns that a file must have.
 const NEEDED: usize = 4;
-/// Seconds without an arrival that are a gap.
-const GAP: u32 = 86_400;
+/// Categories of VMs of the Azure traces (github.com/Azure/AzurePublicDataset, schema of `vmtable`).
+const CATEGORIES: [&str; 3] = ["Delay-insensitive", "Interactive", "Unknown"];
 /// Least memory and most, in GiB a core, between which the median of a trace is: no cloud sells VMs beyond them, and
 /// values in MiB or KiB are a thousand times larger.
 const PLAUSIBLE: (f64, f64) = (0.05, 256.0);
@@ -35,31 +36,31 @@ pub enum Format {
 /// Why a file is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// The first line lacks a column.
-    #[error("{file}:1: there is no column `{column}`; the first line names the columns: {columns}")]
+    /// A column is lacking.
+    #[error("{place}: there is no column `{column}`; a trace has the columns {columns}")]
     NoColumn {
-        /// The file.
-        file: String,
+        /// The file, with the line that names its columns.
+        place: String,
         /// What is not there.
         column: String,
         /// The columns of such a file.
         columns: &'static str,
     },
     /// A column is not known.
-    #[error(
-        "{file}:1: `{column}` is not a column of a trace; the first line names the columns: {HEAD}"
-    )]
+    #[error("{place}: `{column}` is not a column of a trace; it has the columns {HEAD}")]
     StrangeColumn {
-        /// The file.
-        file: String,
+        /// The file, with the line that names its columns.
+        place: String,
         /// What is there.
         column: String,
     },
     /// No line could be read.
-    #[error("{file}: no line is a VM{}", first.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default())]
+    #[error("{file}: no {unit} is a VM{}", first.as_ref().map(|problem| format!("; {problem}")).unwrap_or_default())]
     NoVm {
         /// The file.
         file: String,
+        /// What it has: lines or rows.
+        unit: String,
         /// The first problem.
         first: Option<String>,
     },
@@ -100,25 +101,17 @@ impl Names {
     }
 }
 
-/// Reads a trace, line by line; `file` names it in messages.
+/// Reads a trace, line by line; `file` names it in messages, and VMs have to fit into `machine`.
 ///
 /// # Errors
 /// As [`ReadError`] has them.
 pub fn read(
     file: &str,
     format: Format,
+    machine: Machine,
     lines: impl BufRead,
 ) -> Result<(Trace, Problems), ReadError> {
-    let mut reader = Reader {
-        file,
-        format,
-        places: Vec::new(),
-        customers: Names::default(),
-        kinds: Names::default(),
-        problems: Problems::default(),
-    };
-    let mut trace = Trace::default();
-    let mut last = 0;
+    let mut reader = Reader::new(format, machine);
     for (at, line) in lines.lines().enumerate() {
         let number = at as u64 + 1;
         let line = line.map_err(|error| ReadError::Io {
@@ -127,42 +120,38 @@ pub fn read(
             why: error.to_string(),
         })?;
         let line = line.trim_end_matches('\r');
+        let fields = || line.split(',').map(str::trim).collect::<Vec<_>>();
         if format == Format::Own && number == 1 {
-            reader.head(line)?;
-            continue;
-        }
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
-        match reader.vm(line, number) {
-            Ok(vm) => {
-                if vm.arrival > last && vm.arrival - last > GAP {
-                    reader.problems.note(Problem::Gap, number);
-                }
-                last = vm.arrival.max(last);
-                trace.push(vm);
-            }
-            Err(problem) => reader.problems.note(problem, number),
+            reader.head(&format!("{file}:1"), &fields())?;
+        } else if !line.is_empty() && !line.starts_with('#') {
+            reader.take(&fields(), number);
         }
     }
-    let problems = reader.problems;
-    if trace.is_empty() {
-        return Err(ReadError::NoVm {
-            first: problems.words(file).into_iter().next(),
-            file: file.to_owned(),
-        });
-    }
-    check_unit(file, &trace)?;
-    trace.sort();
-    Ok((trace, problems))
+    reader.end(file, "line")
 }
 
-fn check_unit(file: &str, trace: &Trace) -> Result<(), ReadError> {
-    let per_core =
-        |vm: Vm| f64::from(vm.memory_mib) / f64::from(GIB) / (f64::from(vm.millicores) / 1000.0);
-    let mut all: Vec<f64> = trace.vms().map(per_core).collect();
-    let middle = all.len() / 2;
-    let (_, median, _) = all.select_nth_unstable_by(middle, f64::total_cmp);
+/// Reads rows of our own columns, which are named by `columns`; a problem is of a row, from 1.
+///
+/// # Errors
+/// As [`ReadError`] has them, or a row cannot be read.
+pub fn rows<E: From<ReadError>>(
+    file: &str,
+    columns: &[&str],
+    machine: Machine,
+    rows: impl Iterator<Item = Result<Vec<String>, E>>,
+) -> Result<(Trace, Problems), E> {
+    let mut reader = Reader::new(Format::Own, machine);
+    reader.head(file, columns)?;
+    for (row, number) in rows.zip(1..) {
+        let row = row?;
+        reader.take(&row.iter().map(String::as_str).collect::<Vec<_>>(), number);
+    }
+    Ok(reader.end(file, "row")?)
+}
+
+fn check_unit(file: &str, mut per_core: Vec<f64>) -> Result<(), ReadError> {
+    let middle = per_core.len() / 2;
+    let (_, median, _) = per_core.select_nth_unstable_by(middle, f64::total_cmp);
     if (PLAUSIBLE.0..=PLAUSIBLE.1).contains(median) {
         return Ok(());
     }
@@ -172,23 +161,45 @@ fn check_unit(file: &str, trace: &Trace) -> Result<(), ReadError> {
     })
 }
 
-struct Reader<'f> {
-    file: &'f str,
+struct Reader {
     format: Format,
     /// For each column of ours, its place in a line.
     places: Vec<Option<usize>>,
     customers: Names,
     kinds: Names,
-    problems: Problems,
+    intake: Intake,
 }
 
-impl Reader<'_> {
-    fn head(&mut self, line: &str) -> Result<(), ReadError> {
-        let named: Vec<&str> = line.split(',').map(str::trim).collect();
+impl Reader {
+    fn new(format: Format, machine: Machine) -> Self {
+        Self {
+            format,
+            places: Vec::new(),
+            customers: Names::default(),
+            kinds: Names::default(),
+            intake: Intake::new(machine),
+        }
+    }
+
+    fn end(self, file: &str, unit: &str) -> Result<(Trace, Problems), ReadError> {
+        if self.intake.is_empty() {
+            let words = self.intake.problems.words(file, unit);
+            return Err(ReadError::NoVm {
+                first: words.into_iter().next(),
+                file: file.to_owned(),
+                unit: unit.to_owned(),
+            });
+        }
+        check_unit(file, self.intake.gib_per_core())?;
+        Ok(self.intake.end())
+    }
+
+    /// Takes the names of the columns, which stand at this place.
+    fn head(&mut self, place: &str, named: &[&str]) -> Result<(), ReadError> {
         let known: Vec<&str> = HEAD.split(',').collect();
         if let Some(strange) = named.iter().find(|name| !known.contains(name)) {
             return Err(ReadError::StrangeColumn {
-                file: self.file.to_owned(),
+                place: place.to_owned(),
                 column: (*strange).to_owned(),
             });
         }
@@ -199,26 +210,23 @@ impl Reader<'_> {
         match self.places.iter().take(NEEDED).position(Option::is_none) {
             None => Ok(()),
             Some(lacking) => Err(ReadError::NoColumn {
-                file: self.file.to_owned(),
+                place: place.to_owned(),
                 column: known[lacking].to_owned(),
                 columns: HEAD,
             }),
         }
     }
 
-    fn vm(&mut self, line: &str, number: u64) -> Result<Vm, Problem> {
-        let fields: Vec<&str> = line.split(',').map(str::trim).collect();
+    /// Takes a line or row.
+    fn take(&mut self, fields: &[&str], number: u64) {
         let vm = match self.format {
-            Format::Own => self.own(&fields)?,
-            Format::AzureVm => self.azure(&fields, number)?,
+            Format::Own => self.own(fields),
+            Format::AzureVm => self.azure(fields, number),
         };
-        if vm.millicores == 0 || vm.memory_mib == 0 {
-            return Err(Problem::Empty);
+        match vm {
+            Ok(vm) => drop(self.intake.take(vm, number)),
+            Err(problem) => self.intake.problems.note(problem, number),
         }
-        if vm.departure <= vm.arrival {
-            return Err(Problem::EndsBeforeBeginning);
-        }
-        Ok(vm)
     }
 
     fn own(&mut self, fields: &[&str]) -> Result<Vm, Problem> {
@@ -237,7 +245,8 @@ impl Reader<'_> {
             touched_pct: self.cell(6, text, |text| match text {
                 "" => Ok(UNKNOWN),
                 share => (share.parse().ok())
-                    .filter(|share| *share <= 100)
+                    .filter(|share: &f64| (0.0..=100.0).contains(share))
+                    .map(|share| share.round() as u8)
                     .ok_or(Problem::Unreadable),
             })?,
             insensitive: self.cell(7, text, |text| match text {
@@ -260,7 +269,7 @@ impl Reader<'_> {
     ) -> Result<T, Problem> {
         read(text[column]).inspect_err(|_| {
             let name = HEAD.split(',').nth(column).unwrap_or_default();
-            self.problems.unread(|| match text[column] {
+            self.intake.problems.unread(|| match text[column] {
                 "" => format!("`{name}` is empty"),
                 text => format!("`{name}` is `{text}`"),
             });
@@ -285,7 +294,10 @@ impl Reader<'_> {
             return Err(Problem::Unreadable);
         };
         if cores.starts_with('>') || memory.starts_with('>') {
-            self.problems.note(Problem::OpenBucket, number);
+            self.intake.problems.note(Problem::OpenBucket, number);
+        }
+        if !CATEGORIES.contains(&category) {
+            self.intake.problems.note(Problem::UnknownCategory, number);
         }
         let size = |text: &str, unit| scaled(text.trim_start_matches('>'), unit);
         Ok(Vm {
@@ -332,8 +344,12 @@ fn scaled(text: &str, unit: f64) -> Result<u32, Problem> {
 mod tests {
     use super::*;
 
+    fn machine() -> Machine {
+        Machine::of(96, weir_model::units::Bytes::gib(472)).unwrap()
+    }
+
     fn own(text: &str) -> Result<(Trace, Problems), ReadError> {
-        read("t.csv", Format::Own, text.as_bytes())
+        read("t.csv", Format::Own, machine(), text.as_bytes())
     }
 
     #[test]
@@ -341,7 +357,8 @@ mod tests {
         let text =
             format!("{HEAD}\n0,100,2,8,0,0,40,yes\n5,,0.5,1.75,1,1,,\n7,9,4,32,0,0,100,no\n");
         let (trace, problems) = own(&text).unwrap();
-        assert_eq!(problems, Problems::default());
+        let [part] = problems.counts().try_into().unwrap();
+        assert_eq!((part.problem, part.first), (Problem::UnevenMemory, vec![3]));
         let mut written = Vec::new();
         trace.write(&mut written).unwrap();
         assert_eq!(String::from_utf8(written).unwrap(), text);
@@ -372,18 +389,40 @@ mod tests {
         assert_eq!(counted(Problem::EndsBeforeBeginning), (1, Some(vec![3])));
         assert_eq!(counted(Problem::Unreadable), (2, Some(vec![4, 7])));
         assert!(
-            problems.words("t.csv").iter().any(|words| words
-                .contains("2 in all, line 4, 7; in line 4 `memory_gib` is `much`; left out")),
+            problems.words("t.csv", "line").iter().any(|words| words
+                .contains("2 in all, first line 4, 7; in line 4 `memory_gib` is `much`; left out")),
             "{:?}",
-            problems.words("t.csv")
+            problems.words("t.csv", "line")
         );
         assert_eq!(counted(Problem::Empty), (1, Some(vec![5])));
         assert_eq!(counted(Problem::Gap), (1, Some(vec![8])));
-        let words = problems.words("t.csv").join("\n");
+        let words = problems.words("t.csv", "line").join("\n");
         assert!(
-            words.contains("t.csv: ends before its beginning: 1 in all, line 3; left out"),
+            words.contains("t.csv: ends before its beginning: 1 in all, first line 3; left out"),
             "{words}"
         );
+    }
+
+    #[test]
+    fn what_fits_on_no_machine_is_named_by_line_and_times_from_long_ago_begin_with_the_first_vm() {
+        let head = "arrival_s,departure_s,cores,memory_gib,touched_pct\n";
+        let text =
+            "1700000000,1700000060,400,8,\n1699999990,,4,8,62.4\n1699999995,1700000100,4,800,\n";
+        let (trace, problems) = own(&format!("{head}{text}")).unwrap();
+        let words = problems.words("t.csv", "line").join("\n");
+        assert!(
+            words.contains("larger than a machine: 2 in all, first line 2, 4; left out"),
+            "{words}"
+        );
+        assert!(
+            words.contains("more than a day: 1 in all, first line 3; times count from"),
+            "{words}"
+        );
+        let vm = trace.get(0).unwrap();
+        assert_eq!((vm.arrival, vm.departure, vm.touched_pct), (0, STAYS, 62));
+        // A wrong unit is found though no VM fits.
+        let mib = own(&format!("{head}0,9,4,8192,\n0,9,4,8192,\n")).unwrap_err();
+        assert!(mib.to_string().contains("another unit"), "{mib}");
     }
 
     #[test]
@@ -397,7 +436,7 @@ mod tests {
         let none = message("arrival_s,departure_s,cores,memory_gib\n1,2,x,4\n");
         assert!(
             none.contains(
-                "no line is a VM; t.csv: unreadable: 1 in all, line 2; in line 2 `cores` is `x`"
+                "no line is a VM; t.csv: unreadable: 1 in all, first line 2; in line 2 `cores` is `x`"
             ),
             "{none}"
         );
@@ -408,19 +447,26 @@ mod tests {
     #[test]
     fn azure_tables_are_read_with_their_open_buckets() {
         let text = "a,s1,d,0,2591700,99,1,2,Interactive,4,32\nb,s2,d,300,600,99,1,2,Unknown,>24,>64\nc,s1,d,9\n";
-        let (trace, problems) = read("v.csv", Format::AzureVm, text.as_bytes()).unwrap();
+        let (trace, problems) = read("v.csv", Format::AzureVm, machine(), text.as_bytes()).unwrap();
         assert_eq!(trace.get(0).unwrap().memory_mib, 32 * 1024);
         assert_eq!(trace.get(1).unwrap().millicores, 24_000);
         assert_eq!(
             (
                 problems.count(Problem::OpenBucket),
-                problems.count(Problem::Unreadable)
+                problems.count(Problem::Unreadable),
+                problems.count(Problem::UnknownCategory)
             ),
-            (1, 1)
+            (1, 1, 0)
         );
         assert_ne!(
             trace.get(0).unwrap().customer,
             trace.get(1).unwrap().customer
+        );
+        let odd = "a,s1,d,0,2591700,99,1,2,Batch,4,32\n";
+        let (trace, problems) = read("v.csv", Format::AzureVm, machine(), odd.as_bytes()).unwrap();
+        assert_eq!(
+            (trace.len(), problems.count(Problem::UnknownCategory)),
+            (1, 1)
         );
     }
 }

@@ -129,7 +129,7 @@ fn places(file: &str, head: &str) -> Result<[Option<usize>; COLUMNS], ReadError>
             .position(|other| *other == name || *other == flat);
         if place.is_none() && at != Column::Alloc as usize {
             return Err(ReadError::NoColumn {
-                file: file.to_owned(),
+                place: format!("{file}:1"),
                 column: name.to_owned(),
                 columns: HEAD,
             });

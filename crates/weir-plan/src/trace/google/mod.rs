@@ -19,6 +19,7 @@ mod tests;
 use std::collections::HashMap;
 use std::io::BufRead;
 
+use super::intake::Intake;
 use super::problems::{Problem, Problems};
 use super::read::ReadError;
 use super::{Machine, STAYS, Trace, UNKNOWN, Vm};
@@ -119,25 +120,21 @@ pub fn read(
         match row(&lines) {
             Ok(row) if row.priority < PRODUCTION && !low => below += 1,
             Ok(row) => found.take(row, line),
-            Err(problem) => found.problems.note(problem, line),
+            Err(problem) => found.intake.problems.note(problem, line),
         }
     }
-    let Found {
-        mut trace,
-        problems,
-        ..
-    } = found;
-    trace.keep(|vm| vm.arrival < vm.departure);
-    if trace.is_empty() {
-        let first = problems.words(file).into_iter().next();
+    let mut intake = found.intake;
+    intake.trace.keep(|vm| vm.arrival < vm.departure);
+    if intake.is_empty() {
+        let first = intake.problems.words(file, "line").into_iter().next();
         let low = || format!("{below} lines are of instances below production priority");
         return Err(ReadError::NoVm {
             first: first.or_else(|| (below > 0).then(low)),
             file: file.to_owned(),
+            unit: "line".to_owned(),
         });
     }
-    trace.sort();
-    Ok((trace, problems))
+    Ok(intake.end())
 }
 
 fn row(lines: &Lines<impl BufRead>) -> Result<Row, Problem> {
@@ -177,8 +174,7 @@ fn whole(text: &str) -> Option<u64> {
 
 struct Found {
     machine: Machine,
-    trace: Trace,
-    problems: Problems,
+    intake: Intake,
     instances: HashMap<(u64, u32), Instance>,
     /// The latest time.
     latest: u64,
@@ -188,8 +184,7 @@ impl Found {
     fn new(machine: Machine) -> Self {
         Self {
             machine,
-            trace: Trace::default(),
-            problems: Problems::default(),
+            intake: Intake::new(machine),
             instances: HashMap::new(),
             latest: 0,
         }
@@ -197,12 +192,12 @@ impl Found {
 
     fn take(&mut self, row: Row, line: u64) {
         if row.time < self.latest {
-            self.problems.note(Problem::OutOfOrder, line);
+            self.intake.problems.note(Problem::OutOfOrder, line);
         }
         self.latest = self.latest.max(row.time);
         if row.inside {
             if row.event == Event::Begins {
-                self.problems.note(Problem::InsideAnother, line);
+                self.intake.problems.note(Problem::InsideAnother, line);
             }
             return;
         }
@@ -229,7 +224,7 @@ impl Found {
         let request = match self.instances.insert(row.id, Instance::Waits(None)) {
             Some(Instance::Waits(request)) => row.request.or(request),
             Some(Instance::Runs { at, began, .. }) => {
-                self.problems.note(Problem::NoEnd, line);
+                self.intake.problems.note(Problem::NoEnd, line);
                 self.depart(at, began, row.time, line);
                 row.request
             }
@@ -237,24 +232,19 @@ impl Found {
         };
         match self.vm(row, request) {
             Ok(vm) => {
-                let running = Instance::Runs {
-                    at: self.trace.len(),
-                    began: row.time,
-                    size: request,
-                };
-                self.trace.push(vm);
-                self.instances.insert(row.id, running);
+                if let Some(at) = self.intake.take(vm, line) {
+                    let (began, size) = (row.time, request);
+                    let running = Instance::Runs { at, began, size };
+                    self.instances.insert(row.id, running);
+                }
             }
-            Err(problem) => self.problems.note(problem, line),
+            Err(problem) => self.intake.problems.note(problem, line),
         }
     }
 
     fn vm(&self, row: Row, request: Request) -> Result<Vm, Problem> {
         let (cores, memory) = request.ok_or(Problem::NoRequest)?;
         let (millicores, memory_mib) = self.machine.share(cores, memory);
-        if millicores == 0 || memory_mib == 0 {
-            return Err(Problem::Empty);
-        }
         Ok(Vm {
             arrival: second(row.time / SECOND).ok_or(Problem::Unreadable)?,
             departure: STAYS,
@@ -272,10 +262,10 @@ impl Found {
             Some(Instance::Runs { size, .. })
                 if row.request.is_some_and(|to| Some(to) != *size) =>
             {
-                self.problems.note(Problem::Resized, line);
+                self.intake.problems.note(Problem::Resized, line);
             }
             Some(_) => {}
-            None => self.problems.note(Problem::NoBeginning, line),
+            None => self.intake.problems.note(Problem::NoBeginning, line),
         }
     }
 
@@ -284,7 +274,7 @@ impl Found {
             Some(Instance::Runs { at, began, .. }) => self.depart(at, began, row.time, line),
             // It never ran.
             Some(Instance::Waits(_)) => {}
-            None => self.problems.note(Problem::NoBeginning, line),
+            None => self.intake.problems.note(Problem::NoBeginning, line),
         }
     }
 
@@ -293,12 +283,14 @@ impl Found {
         let departure = match time {
             AFTER.. => STAYS,
             time if time <= began => {
-                self.problems.note(Problem::EndsBeforeBeginning, line);
+                self.intake
+                    .problems
+                    .note(Problem::EndsBeforeBeginning, line);
                 0
             }
             time => second(time.div_ceil(SECOND)).unwrap_or(STAYS),
         };
-        self.trace.depart(at, departure);
+        self.intake.trace.depart(at, departure);
     }
 }
 

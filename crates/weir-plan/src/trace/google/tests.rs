@@ -200,3 +200,16 @@ proptest! {
         prop_assert_eq!(read, written);
     }
 }
+
+#[test]
+fn instances_that_fit_on_no_machine_and_gaps_are_named_by_line() {
+    let text = "0,SCHEDULE,7,0,200,1,0,0.5,0.5,\n\
+        1000000,SCHEDULE,8,0,200,1,0,1.5,0.5,\n\
+        2000000,KILL,8,0,200,1,0,1.5,0.5,\n\
+        90000000000,SCHEDULE,9,0,200,1,0,0.5,0.5,\n";
+    let (trace, problems) = csv(text).unwrap();
+    assert_eq!(trace.len(), 2);
+    assert_eq!(lines_of(&problems, Problem::LargerThanMachine), [3]);
+    assert_eq!(lines_of(&problems, Problem::Gap), [5]);
+    assert_eq!(problems.counts().len(), 2);
+}

@@ -10,6 +10,7 @@ use std::path::Path;
 use anyhow::Context as _;
 use rusqlite::{Connection, OpenFlags, OptionalExtension as _};
 use weir_model::stop;
+use weir_plan::trace::intake::Intake;
 use weir_plan::trace::problems::{Problem, Problems};
 use weir_plan::trace::{Machine, STAYS, Trace, UNKNOWN, Vm};
 
@@ -53,20 +54,25 @@ pub(super) fn read(
              WHERE v.priority = 0 OR ?2 ORDER BY v.starttime"
         ))?;
         let mut rows = rows.query(rusqlite::params![kind, low])?;
-        let mut found = Found::default();
+        let mut found = Found {
+            machine,
+            intake: Intake::new(machine),
+            tenants: HashMap::new(),
+            kinds: HashMap::new(),
+        };
         while let Some(row) = rows.next()? {
             anyhow::ensure!(!stop::requested(), "a stop was requested");
             let line = u64::try_from(row.get::<_, i64>(0)?).unwrap_or_default();
             let times: (Option<f64>, Option<f64>) = (number(row, 3), number(row, 4));
             let size = (number(row, 5), number(row, 6));
             let words = (word(row, 1), word(row, 2));
-            found.add(line, words, times, size, machine);
+            found.add(line, words, times, size);
         }
         anyhow::ensure!(
-            !found.trace.is_empty(),
+            !found.intake.is_empty(),
             "no VM of it runs on the machine {kind}"
         );
-        Ok((found.trace, found.problems))
+        Ok(found.intake.end())
     };
     load()
         .with_context(|| match stop::requested() {
@@ -89,10 +95,9 @@ fn word(row: &rusqlite::Row<'_>, column: usize) -> String {
     }
 }
 
-#[derive(Default)]
 struct Found {
-    trace: Trace,
-    problems: Problems,
+    machine: Machine,
+    intake: Intake,
     tenants: HashMap<String, u32>,
     kinds: HashMap<String, u16>,
 }
@@ -104,15 +109,14 @@ impl Found {
         (tenant, kind): (String, String),
         (start, end): (Option<f64>, Option<f64>),
         size: (Option<f64>, Option<f64>),
-        machine: Machine,
     ) {
         let Some(start) = start else {
-            return self.problems.note(Problem::Unreadable, line);
+            return self.intake.problems.note(Problem::Unreadable, line);
         };
         let (Some(core), Some(memory)) = size else {
-            return self.problems.note(Problem::UnknownType, line);
+            return self.intake.problems.note(Problem::UnknownType, line);
         };
-        let (millicores, memory_mib) = machine.share(core, memory);
+        let (millicores, memory_mib) = self.machine.share(core, memory);
         let seconds = |days: f64| (days * DAY).clamp(0.0, f64::from(STAYS - 1)) as u32;
         let next = (
             self.tenants.len() as u32,
@@ -128,13 +132,7 @@ impl Found {
             touched_pct: UNKNOWN,
             insensitive: None,
         };
-        if vm.millicores == 0 || vm.memory_mib == 0 {
-            self.problems.note(Problem::Empty, line);
-        } else if vm.departure <= vm.arrival {
-            self.problems.note(Problem::EndsBeforeBeginning, line);
-        } else {
-            self.trace.push(vm);
-        }
+        self.intake.take(vm, line);
     }
 }
 
@@ -150,10 +148,10 @@ mod tests {
         database
             .execute_batch(
                 "CREATE TABLE vmType (id INTEGER, vmTypeId INTEGER, machineId INTEGER, core REAL, memory REAL);
-                 INSERT INTO vmType VALUES (1, 10, 3, 0.25, 0.5), (2, 11, 3, 0.5, 0.125), (3, 10, 4, 0.1, 0.1);
+                 INSERT INTO vmType VALUES (1, 10, 3, 0.25, 0.5), (2, 11, 3, 0.5, 0.125), (3, 10, 4, 0.1, 0.1), (4, 13, 3, 1.5, 0.5);
                  CREATE TABLE vm (vmId INTEGER, tenantId INTEGER, vmTypeId INTEGER, priority INTEGER, starttime REAL, endtime REAL);
                  INSERT INTO vm VALUES (1, 7, 10, 0, -2.5, 1.0), (2, 7, 11, 0, 0.5, NULL), (3, 8, 10, 1, 0.1, 0.2),
-                   (4, 8, 12, 0, 0.1, 0.2), (5, 8, 10, 0, 0.3, 0.1);",
+                   (4, 8, 12, 0, 0.1, 0.2), (5, 8, 10, 0, 0.3, 0.1), (9, 8, 13, 0, 3.0, 4.0);",
             )
             .unwrap();
         drop(database);
@@ -172,13 +170,16 @@ mod tests {
                 (43_200, STAYS, 48_000, 96 * gib)
             ]
         );
-        assert_eq!(
-            (
-                problems.count(Problem::UnknownType),
-                problems.count(Problem::EndsBeforeBeginning)
-            ),
-            (1, 1)
-        );
+        let named = problems.counts();
+        let rows = |problem| {
+            named
+                .iter()
+                .find(|row| row.problem == problem)
+                .map(|row| &row.first)
+        };
+        assert_eq!(rows(Problem::UnknownType), Some(&vec![4]));
+        assert_eq!(rows(Problem::EndsBeforeBeginning), Some(&vec![5]));
+        assert_eq!(rows(Problem::LargerThanMachine), Some(&vec![6]));
         assert_eq!(read(&file, machine, (None, true)).unwrap().0.len(), 3);
         let output = read(&file, machine, (Some(9), false))
             .unwrap_err()

@@ -3,6 +3,7 @@
 //! | file | content |
 //! |---|---|
 //! | `traces` | traces that are read or generated, and prices |
+//! | `parquet` | our own columns as Parquet |
 //! | `azure_packing` | the Azure packing trace of 2020, which is an SQLite file |
 //! | `pool` | replays of clusters, side by side |
 //! | `failures` | parts that fail at random moments of a replay |
@@ -16,6 +17,7 @@ mod balance;
 mod coherence;
 mod failures;
 mod insensitive;
+mod parquet;
 mod pool;
 mod traces;
 mod untouched;
@@ -28,6 +30,7 @@ use weir_plan::PlanError;
 use weir_plan::cost::Cost;
 use weir_plan::latency::Latency;
 use weir_plan::packing::{Packing, PackingBound};
+use weir_plan::trace::moment;
 
 use crate::context::{Context, Format};
 use crate::documents::TraceDocument;
@@ -132,7 +135,7 @@ Examples:
 struct TraceArgs {
     #[command(flatten)]
     traces: traces::Options,
-    /// The file that is written.
+    /// The file that is written: Parquet where its name ends so, else CSV.
     #[arg(short, long, value_name = "FILE")]
     out: PathBuf,
 }
@@ -221,9 +224,9 @@ fn pack(args: &PackingArgs, context: &Context) -> Result<()> {
         let snapshot = trace.snapshot(second);
         if snapshot.is_empty() {
             return Err(Failure::request(format!(
-                "no VM of {} is there after {:.2} days; name another moment with --at",
+                "no VM of {} is there after {}; name another moment with --at",
                 traced.name,
-                f64::from(second) / 86_400.0
+                moment(second)
             )));
         }
         bound
@@ -244,12 +247,13 @@ fn write(args: &TraceArgs, context: &Context) -> Result<()> {
         ));
     }
     let traced = args.traces.cluster(0, context)?;
-    let mut text = Vec::new();
-    traced
-        .trace
-        .write(&mut text)
-        .map_err(|error| Failure::Work(error.into()))?;
-    files::write(&args.out, text)?;
+    let mut bytes = Vec::new();
+    let written = match args.out.extension().is_some_and(|end| end == "parquet") {
+        true => parquet::write(&traced.trace, &mut bytes).map_err(anyhow::Error::from),
+        false => traced.trace.write(&mut bytes).map_err(anyhow::Error::from),
+    };
+    written.map_err(Failure::Work)?;
+    files::write(&args.out, bytes)?;
     let vms = traced.trace.len() as u64;
     let days = f64::from(traced.trace.last_arrival()) / 86_400.0;
     let file = args.out.display().to_string();

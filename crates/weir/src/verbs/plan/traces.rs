@@ -14,11 +14,11 @@ use weir_plan::pool::Traced;
 use weir_plan::prices::Prices;
 use weir_plan::trace::generate::{Generate, INSENSITIVE, MACHINE};
 use weir_plan::trace::google;
-use weir_plan::trace::problems::{Problem, Problems};
+use weir_plan::trace::problems::Problems;
 use weir_plan::trace::read::{self, ReadError};
 use weir_plan::trace::{Machine, Trace};
 
-use super::azure_packing;
+use super::{azure_packing, parquet};
 use crate::context::Context;
 use crate::driver::header;
 use crate::failure::{Failure, Result};
@@ -50,7 +50,7 @@ pub(super) struct Options {
     /// A trace of one cluster; several for several clusters. Without one, clusters are generated.
     #[arg(long = "trace", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// How the files are written: own, azure-vm, azure-packing, google-2019.
+    /// How the files are written: own (CSV or Parquet), azure-vm, azure-packing, google-2019.
     #[arg(long = "as", value_enum, value_name = "FORMAT", default_value_t = As::Own, hide_possible_values = true)]
     written_as: As,
     /// The kind of machine of an Azure packing trace [default: the one that takes most types of VMs].
@@ -122,10 +122,14 @@ impl Options {
     pub(super) fn cluster(&self, at: usize, context: &Context) -> Result<Traced> {
         self.check()?;
         let seed = context.global.seed;
-        let (name, mut trace, mut problems) = match self.files.get(at) {
+        let (name, (mut trace, problems), unit) = match self.files.get(at) {
             Some(file) => {
-                let (trace, problems) = self.file(file)?;
-                (file.display().to_string(), trace, problems)
+                let read = self.file(file)?;
+                let unit = match self.written_as == As::AzurePacking || parquet::is(file) {
+                    true => "row",
+                    false => "line",
+                };
+                (file.display().to_string(), read, unit)
             }
             None => {
                 let generate = Generate {
@@ -137,17 +141,14 @@ impl Options {
                     insensitive: self.insensitive,
                 };
                 let name = format!("generated {}", at + 1);
-                (name, generate.run()?, Problems::default())
+                (name, generate.run()?.that_fit(self.machine), "VM")
             }
         };
-        if trace.vms().any(|vm| !vm.shape().fits(self.machine.shape())) {
-            trace = trace.without_larger_than(self.machine, &mut problems);
-            if trace.is_empty() {
-                return Err(Failure::request(format!(
-                    "{name}: no VM fits into a machine of {}; name a larger one with --machine",
-                    self.machine.words()
-                )));
-            }
+        if trace.is_empty() {
+            return Err(Failure::request(format!(
+                "{name}: no VM fits into a machine of {}; name a larger one with --machine",
+                self.machine.words()
+            )));
         }
         let filled = trace.fill(seed, self.insensitive);
         if filled > 0 {
@@ -160,6 +161,7 @@ impl Options {
             problems: problems.counts(),
             name,
             trace,
+            unit,
         })
     }
 
@@ -201,14 +203,23 @@ impl Options {
                 "{name} is a folder; name a trace in it"
             )));
         }
+        if parquet::is(file) {
+            return match self.written_as {
+                As::Own => parquet::read(file, self.machine),
+                _ => Err(Failure::request(format!(
+                    "{name} is Parquet, which has the columns {}; leave --as out",
+                    read::HEAD
+                ))),
+            };
+        }
         let opened = Input::open(file)
             .with_context(|| format!("cannot read the trace {name}"))
             .map_err(Failure::Request)?;
         let from = BufReader::new(files::OfLines::new(opened.giving_up()));
         let read = match self.written_as {
             As::Google2019 => google::read(&name, self.machine, self.low_priority, from),
-            As::AzureVm => read::read(&name, read::Format::AzureVm, from),
-            _ => read::read(&name, read::Format::Own, from),
+            As::AzureVm => read::read(&name, read::Format::AzureVm, self.machine, from),
+            _ => read::read(&name, read::Format::Own, self.machine, from),
         };
         read.map_err(|error| match error {
             ReadError::Io { .. } => Failure::Work(error.into()),
@@ -241,13 +252,8 @@ pub(super) fn put<O: Outcome>(
 
 /// The problems of a trace, in words.
 pub(super) fn words(traced: &Traced) -> Vec<String> {
-    let words = traced.problems.iter().map(|row| {
-        let place = match row.problem {
-            Problem::LargerThanMachine => "first VM",
-            _ => "first line",
-        };
-        format!("{}: {}", traced.name, row.words(place))
-    });
+    let problems = traced.problems.iter();
+    let words = problems.map(|row| format!("{}: {}", traced.name, row.words(traced.unit)));
     words.collect()
 }
 
