@@ -275,6 +275,7 @@ fn cluster(at: u64, generate: Generate) -> Result<Traced, PlanError> {
         trace: generate.run()?,
         problems: Vec::new(),
         unit: "VM",
+        drawn: 0,
     })
 }
 

@@ -32,6 +32,7 @@ pub mod render;
 pub mod report;
 mod session;
 pub mod shown;
+mod source;
 pub mod storage;
 pub mod store;
 pub mod stored;

@@ -199,6 +199,37 @@ fn a_generated_trace_is_written_and_gives_the_figures_of_its_cluster() {
             2,
             &["cluster.parquet is Parquet, which has the columns arrival_s"],
         );
+    // What is compressed is unpacked.
+    let packed = |from: &str, to: &str| {
+        let packed = std::process::Command::new("gzip")
+            .arg("-c")
+            .arg(place.path(from))
+            .output();
+        std::fs::write(place.path(to), packed.unwrap().stdout).unwrap();
+    };
+    packed("cluster.csv", "cluster.csv.gz");
+    assert_eq!(
+        of("plan pool --trace cluster.csv --machines 8 --format json"),
+        of("plan pool --trace cluster.csv.gz --machines 8 --format json")
+    );
+    packed("cluster.csv.gz", "twice.gz");
+    place.run("plan pool --trace twice.gz").refuses(
+        2,
+        &["twice.gz: what is read begins like a file of gzip: it was compressed twice"],
+    );
+    let whole = std::fs::read(place.path("cluster.csv.gz")).unwrap();
+    std::fs::write(place.path("cut.gz"), &whole[..whole.len() / 2]).unwrap();
+    place.run("plan pool --trace cut.gz --machines 8").refuses(
+        2,
+        &["cut.gz: the compressed trace was cut off or is damaged"],
+    );
+    place.file(
+        "latin.csv",
+        b"arrival_s,departure_s,cores,memory_gib\n0,9,2,8\n0,\xe9,2,8\n",
+    );
+    place
+        .run("plan pool --trace latin.csv")
+        .refuses(2, &["latin.csv:3: not text in UTF-8"]);
     place.file("cut.parquet", "PAR1 and no more");
     place
         .run("plan packing --trace cut.parquet")
@@ -223,6 +254,10 @@ fn bad_lines_are_warned_of_by_number_and_bad_files_are_refused() {
     ] {
         assert!(done.err().contains(words), "{}", done.err());
     }
+    let drawn = "t.csv: what 2 VMs touch, or whether the pool slows them, is not in the trace";
+    assert!(done.err().contains(drawn), "{}", done.err());
+    let shown = place.run("runs show last --format json").expect(0).json();
+    assert!(shown["warnings"].to_string().contains(drawn), "{shown}");
     assert!(
         done.out().contains("ends before beginning"),
         "{}",

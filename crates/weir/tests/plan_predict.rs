@@ -202,6 +202,16 @@ fn a_trace_whose_customers_have_no_history_is_counted_and_one_without_vms_is_ref
             at % 101
         ));
     }
+    let nobody = trace
+        .lines()
+        .map(|line| line.split(',').take(4).collect::<Vec<_>>().join(",") + "\n");
+    place.file("nobody.csv", nobody.collect::<String>());
+    let done = place.run("plan untouched --trace nobody.csv").expect(0);
+    assert!(
+        (done.err()).contains("nobody.csv: all VMs are of one customer"),
+        "{}",
+        done.err()
+    );
     place.file("new.csv", trace);
     let json = place
         .run("plan untouched --trace new.csv --over-predicted 10% --format json")

@@ -66,6 +66,8 @@ pub struct Traced {
     pub problems: Vec<ProblemCount>,
     /// What they count: line, row or VM.
     pub unit: &'static str,
+    /// VMs of which something is drawn that the trace does not say.
+    pub drawn: u64,
 }
 
 /// What is asked.
@@ -298,6 +300,7 @@ mod tests {
                 trace,
                 problems: Vec::new(),
                 unit: "VM",
+                drawn: 0,
             };
             (traced, replayed)
         };
@@ -338,6 +341,7 @@ mod tests {
                 trace,
                 problems: Vec::new(),
                 unit: "line",
+                drawn: 0,
             };
             let prices = Prices::builtin().unwrap();
             let plan = pools.conclude(&[traced], &[replayed], &prices).unwrap();

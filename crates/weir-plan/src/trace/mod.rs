@@ -263,16 +263,20 @@ impl Trace {
     /// how many VMs.
     pub fn fill(&mut self, seed: u64, insensitive: f64) -> u64 {
         let mut random = weir_model::random::Random::new(seed ^ 0x66_69_6c_6c);
-        let mut filled = 0;
+        let mut filled = 0_u64;
         for at in 0..self.len() {
             let drawn = (random.share(), random.share());
-            if self.touched_pct[at] == UNKNOWN {
+            let unknown = (
+                self.touched_pct[at] == UNKNOWN,
+                self.insensitive[at] == UNKNOWN,
+            );
+            if unknown.0 {
                 self.touched_pct[at] = generate::touched_pct(drawn.0);
-                filled += 1;
             }
-            if self.insensitive[at] == UNKNOWN {
+            if unknown.1 {
                 self.insensitive[at] = u8::from(drawn.1 < insensitive);
             }
+            filled += u64::from(unknown.0 || unknown.1);
         }
         filled
     }

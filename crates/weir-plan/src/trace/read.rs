@@ -4,7 +4,7 @@
 //! or where its memory must be in another unit.
 
 use std::collections::HashMap;
-use std::io::BufRead;
+use std::io::{self, BufRead};
 
 use super::intake::Intake;
 use super::problems::{Problem, Problems};
@@ -74,6 +74,14 @@ pub enum ReadError {
         /// The median, as a number.
         median: String,
     },
+    /// A line is no text.
+    #[error("{file}:{line}: not text in UTF-8, and so no trace of lines")]
+    NoText {
+        /// The file.
+        file: String,
+        /// Where.
+        line: u64,
+    },
     /// The file cannot be read on.
     #[error("{file}:{line}: {why}")]
     Io {
@@ -84,6 +92,21 @@ pub enum ReadError {
         /// The reason.
         why: String,
     },
+}
+
+impl ReadError {
+    /// Of a line that cannot be read.
+    pub(super) fn of(file: &str, line: u64, error: &io::Error) -> Self {
+        let file = file.to_owned();
+        match error.kind() {
+            io::ErrorKind::InvalidData => Self::NoText { file, line },
+            _ => Self::Io {
+                file,
+                line,
+                why: error.to_string(),
+            },
+        }
+    }
 }
 
 /// Numbers for words: customers and types.
@@ -114,11 +137,7 @@ pub fn read(
     let mut reader = Reader::new(format, machine);
     for (at, line) in lines.lines().enumerate() {
         let number = at as u64 + 1;
-        let line = line.map_err(|error| ReadError::Io {
-            file: file.to_owned(),
-            line: number,
-            why: error.to_string(),
-        })?;
+        let line = line.map_err(|error| ReadError::of(file, number, &error))?;
         let line = line.trim_end_matches('\r');
         let fields = || line.split(',').map(str::trim).collect::<Vec<_>>();
         if format == Format::Own && number == 1 {

@@ -4,7 +4,6 @@
 //! |---|---|
 //! | `import` | a description from a trace |
 //! | `record` | a description of a command, which runs under a tracer |
-//! | `source` | where the bytes of a trace come from |
 //! | `reading` | how they are read in constant memory |
 //! | `named` | workloads by their names, or by their files |
 //! | `tag` | the library that names a command's allocations |
@@ -12,7 +11,6 @@
 mod import;
 mod reading;
 mod record;
-mod source;
 
 pub mod application;
 mod listing;

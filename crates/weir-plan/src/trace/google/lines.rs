@@ -69,11 +69,7 @@ impl<S: BufRead> Lines<S> {
     fn line(&mut self) -> Result<Option<String>, ReadError> {
         for line in self.text.by_ref() {
             self.number += 1;
-            let line = line.map_err(|error| ReadError::Io {
-                file: self.file.clone(),
-                line: self.number,
-                why: error.to_string(),
-            })?;
+            let line = line.map_err(|error| ReadError::of(&self.file, self.number, &error))?;
             let line = line.trim_start_matches('\u{feff}').trim();
             if !line.is_empty() {
                 return Ok(Some(line.to_owned()));

@@ -1,12 +1,11 @@
 //! Traces that are read from files, or generated.
 
-use std::io::BufReader;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 
-use anyhow::Context as _;
 use weir_lab::Outcome;
-use weir_linux::input::Input;
 use weir_model::document::Document;
+use weir_model::stop;
 use weir_model::toml::MOST_BYTES;
 use weir_model::units::Bytes;
 use weir_plan::cost::percent;
@@ -17,6 +16,7 @@ use weir_plan::trace::google;
 use weir_plan::trace::problems::Problems;
 use weir_plan::trace::read::{self, ReadError};
 use weir_plan::trace::{Machine, Trace};
+use weir_trace::decode::packed;
 
 use super::{azure_packing, parquet};
 use crate::context::Context;
@@ -25,6 +25,7 @@ use crate::failure::{Failure, Result};
 use crate::files;
 use crate::keeping::Keeping;
 use crate::output::count;
+use crate::source::{Source, packed_again};
 
 /// How a file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -150,16 +151,10 @@ impl Options {
                 self.machine.words()
             )));
         }
-        let filled = trace.fill(seed, self.insensitive);
-        if filled > 0 {
-            context.note(&format!(
-                "{name}: what {} touch, and whether the pool slows them, is drawn from the published marginals",
-                count(filled, "VM")
-            ));
-        }
         Ok(Traced {
             problems: problems.counts(),
             name,
+            drawn: trace.fill(seed, self.insensitive),
             trace,
             unit,
         })
@@ -198,11 +193,6 @@ impl Options {
             return azure_packing::read(file, self.machine, kind);
         }
         let name = file.display().to_string();
-        if file.is_dir() {
-            return Err(Failure::request(format!(
-                "{name} is a folder; name a trace in it"
-            )));
-        }
         if parquet::is(file) {
             return match self.written_as {
                 As::Own => parquet::read(file, self.machine),
@@ -212,19 +202,28 @@ impl Options {
                 ))),
             };
         }
-        let opened = Input::open(file)
-            .with_context(|| format!("cannot read the trace {name}"))
-            .map_err(Failure::Request)?;
-        let from = BufReader::new(files::OfLines::new(opened.giving_up()));
+        let mut source = Source::open(file)?;
+        let mut from = BufReader::new(files::OfLines::new(&mut source));
+        let head = from.fill_buf().map_err(anyhow::Error::new)?;
+        if let Some(tool) = packed(head) {
+            return Err(Failure::request(format!("{name}: {}", packed_again(tool))));
+        }
         let read = match self.written_as {
             As::Google2019 => google::read(&name, self.machine, self.low_priority, from),
             As::AzureVm => read::read(&name, read::Format::AzureVm, self.machine, from),
             _ => read::read(&name, read::Format::Own, self.machine, from),
         };
-        read.map_err(|error| match error {
-            ReadError::Io { .. } => Failure::Work(error.into()),
-            error => Failure::Request(error.into()),
-        })
+        if stop::requested() {
+            return Err(Failure::Partial(format!("{name} was not read to its end")));
+        }
+        // What unpacks a damaged file ends with lines that seem bad.
+        match source.end()?.0 {
+            Some(damaged) if read.is_ok() => Err(Failure::request(format!("{name}: {damaged}"))),
+            _ => read.map_err(|error| match error {
+                ReadError::Io { .. } => Failure::Work(error.into()),
+                error => Failure::Request(error.into()),
+            }),
+        }
     }
 }
 
@@ -250,11 +249,18 @@ pub(super) fn put<O: Outcome>(
     }
 }
 
-/// The problems of a trace, in words.
+/// The problems of a trace and what was drawn of it, in words.
 pub(super) fn words(traced: &Traced) -> Vec<String> {
     let problems = traced.problems.iter();
     let words = problems.map(|row| format!("{}: {}", traced.name, row.words(traced.unit)));
-    words.collect()
+    let drawn = (traced.drawn > 0).then(|| {
+        format!(
+            "{}: what {} touch, or whether the pool slows them, is not in the trace and is drawn from the published marginals",
+            traced.name,
+            count(traced.drawn, "VM")
+        )
+    });
+    words.chain(drawn).collect()
 }
 
 /// What the generator assumes is what the options say.

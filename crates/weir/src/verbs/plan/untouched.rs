@@ -102,7 +102,7 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
     header.partial = stopped;
     header.warnings = clusters
         .iter()
-        .flat_map(|(traced, ..)| traces::words(traced))
+        .flat_map(|(traced, ..)| [traces::words(traced), of_one_customer(traced)].concat())
         .collect();
     keeping.put(Document { header, output }, None)?;
     match stopped {
@@ -110,6 +110,19 @@ pub(super) fn run(args: &Args, context: &Context) -> Result<()> {
         true => Err(Failure::Partial(
             "stopped: the figures are of the days that were judged until then".into(),
         )),
+    }
+}
+
+/// Says that a history of customers tells no VMs apart, where all are of one, as without a column `customer`.
+fn of_one_customer(traced: &Traced) -> Vec<String> {
+    let mut customers = traced.trace.vms().map(|vm| vm.customer);
+    let first = customers.next();
+    match traced.trace.len() > 1 && customers.all(|customer| Some(customer) == first) {
+        true => vec![format!(
+            "{}: all VMs are of one customer, so that its history is that of all",
+            traced.name
+        )],
+        false => Vec::new(),
     }
 }
 

@@ -11,7 +11,6 @@ use weir_trace::check::{Imported, check};
 use weir_trace::describe::{Description as Described, Origin, describe};
 
 use super::reading::{Read, Reading};
-use super::source::Source;
 use crate::context::Context;
 use crate::driver::header;
 use crate::failure::{Failure, Result};
@@ -20,6 +19,7 @@ use crate::keeping::Keeping;
 use crate::output::print;
 use crate::progress::Progress;
 use crate::session::say;
+use crate::source::Source;
 use crate::studies::WORKLOAD_IMPORT;
 
 /// Core cycles of an instruction that are assumed.

@@ -8,10 +8,10 @@ use weir_trace::decode::guess;
 use weir_trace::mappings::Mappings;
 use weir_trace::{Decoder, Format, Watch};
 
-use super::source::Source;
 use crate::context::Context;
 use crate::failure::{Failure, Result};
 use crate::progress::Progress;
+use crate::source::{Source, packed_again};
 
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 20;
@@ -211,10 +211,7 @@ impl Reading<'_> {
         let format = match (self.format, guess(head), weir_trace::decode::packed(head)) {
             (Some(format), ..) | (None, Some(format), None) => format,
             (None, _, Some(tool)) => {
-                return Err(self.wrong(format!(
-                    "what is read begins like a file of {tool}: it was compressed twice, or comes through standard \
-                     input, where `{tool} -dc` must unpack it first"
-                )));
+                return Err(self.wrong(packed_again(tool)));
             }
             (None, None, None) => {
                 return Err(self.wrong(format!(

@@ -16,7 +16,6 @@ use weir_trace::mappings::Mappings;
 
 use super::import::{Description, share, write};
 use super::reading::{Read, Reading};
-use super::source::Source;
 use super::tag::{self, Tag};
 use crate::context::{Context, lasts};
 use crate::counting::{code_of, on_this_host, passed_on};
@@ -25,6 +24,7 @@ use crate::failure::{Failure, Result};
 use crate::keeping::Keeping;
 use crate::output::{quoted, seconds};
 use crate::session::say;
+use crate::source::Source;
 use crate::studies::WORKLOAD_RECORD;
 
 /// The time between two looks at a stop request, and at what the command has mapped.

@@ -40,6 +40,14 @@ fn package(tool: &str) -> &str {
     }
 }
 
+/// Why what was unpacked, or comes through standard input, cannot be read where it begins as what `tool` unpacks.
+pub fn packed_again(tool: &str) -> String {
+    format!(
+        "what is read begins like a file of {tool}: it was compressed twice, or comes through standard input, where `{tool} -dc` must \
+         unpack it first"
+    )
+}
+
 impl Source {
     /// Opens a file, or standard input for `-`.
     ///
