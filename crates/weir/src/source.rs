@@ -23,6 +23,7 @@ pub struct Source {
     length: u64,
     /// The file as it is read, also by a decompressor, which shares its place.
     file: Option<File>,
+    gives_up: bool,
 }
 
 enum From {
@@ -60,6 +61,7 @@ impl Source {
                 from: From::Plain(input),
                 length: 0,
                 file: None,
+                gives_up: false,
             });
         }
         let name = path.display();
@@ -88,6 +90,7 @@ impl Source {
                 from: From::Plain(input),
                 length,
                 file: Some(file),
+                gives_up: false,
             });
         };
         let mut command = Command::new(tool);
@@ -108,7 +111,17 @@ impl Source {
             from: From::Program(Box::new(piped), tool),
             length,
             file: (tool != "unzip").then_some(file),
+            gives_up: false,
         })
+    }
+
+    /// The same that ends after a request to stop, also where there is more to read at once.
+    #[must_use]
+    pub fn giving_up(self) -> Self {
+        Self {
+            gives_up: true,
+            ..self
+        }
     }
 
     /// The records that a tracer writes, and whether it was asked to end.
@@ -117,6 +130,7 @@ impl Source {
             from: From::Tracer(Box::new(tracer), with, asked),
             length: 0,
             file: None,
+            gives_up: false,
         }
     }
 
@@ -181,6 +195,9 @@ impl Source {
 
 impl Read for Source {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.gives_up && stop::requested() {
+            return Ok(0);
+        }
         match &mut self.from {
             // What came before a stop is worth describing.
             From::Plain(input) => match input.read(buffer) {

@@ -1,5 +1,8 @@
 //! `weir plan` as a process: figures, files with mistakes, and traces of every format.
 
+use std::io::Write as _;
+use std::process::Stdio;
+
 use crate::common::{Place, text};
 
 fn rows<'d>(document: &'d serde_json::Value, list: &str) -> &'d Vec<serde_json::Value> {
@@ -457,6 +460,31 @@ fn a_killed_replay_goes_on_with_the_clusters_that_are_left() {
     assert!(dear.err().contains("6 of 6 clusters"), "{}", dear.err());
     let other = place.run("plan pool --clusters 1 --machines 16 --days 10 --seed 9");
     assert!(!other.expect(0).err().contains("were replayed"));
+}
+
+#[test]
+fn a_trace_without_an_end_is_given_up_at_ctrl_c() {
+    let place = Place::new();
+    let mut command = place.command("plan pool --trace -");
+    command.stdin(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut sink = child.stdin.take().unwrap();
+    let lines = std::thread::spawn(move || {
+        let mut lines = 0;
+        sink.write_all(b"arrival_s,departure_s,cores,memory_gib\n")
+            .unwrap();
+        while sink.write_all(b"0,9,2,8\n").is_ok() {
+            lines += 1;
+        }
+        lines
+    });
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    crate::common::signal(&child, "INT");
+    let done = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(1), "{said}");
+    assert!(said.contains("- was not read to its end"), "{said}");
+    assert!(lines.join().unwrap() > 0);
 }
 
 #[test]

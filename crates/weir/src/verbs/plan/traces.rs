@@ -202,7 +202,7 @@ impl Options {
                 ))),
             };
         }
-        let mut source = Source::open(file)?;
+        let mut source = Source::open(file)?.giving_up();
         let mut from = BufReader::new(files::OfLines::new(&mut source));
         let head = from.fill_buf().map_err(anyhow::Error::new)?;
         if let Some(tool) = packed(head) {
