@@ -426,23 +426,28 @@ impl Outcome for ScenarioOutcome {
         };
         let machine = &about.machine.name;
         let what = format!("{} on {machine}", self.scenario);
-        let mut all = vec![note(&what, text)];
+        let (protected, others): (Vec<_>, Vec<_>) = (self.phases.iter())
+            .flat_map(|phase| &phase.programs)
+            .partition(|program| program.role == Role::Protected);
+        let in_own_metric = |program: &ProgramSummary| {
+            let words = |metric: &Option<OwnMetric>| metric.as_ref().map(OwnMetric::words);
+            let text = format!(
+                "alone {}; without limits {}; under {} {}",
+                words(&program.alone)?,
+                words(&program.free)?,
+                self.controller,
+                words(&program.settled)?
+            );
+            Some(note(&program.tenant, text))
+        };
+        // What a protected program gets done says more than its bandwidth.
+        let mut all: Vec<Verdict> = protected.into_iter().filter_map(in_own_metric).collect();
+        all.push(note(&what, text));
         all.extend(summary.release_s.map(|release| {
             let text = format!("all limits were removed within {release:.2} s");
             note("without protected tenants", text)
         }));
-        for program in self.phases.iter().flat_map(|phase| &phase.programs) {
-            let words = |metric: &Option<OwnMetric>| metric.as_ref().map(OwnMetric::words);
-            let [alone, free, settled] =
-                [&program.alone, &program.free, &program.settled].map(words);
-            if let (Some(alone), Some(free), Some(settled)) = (alone, free, settled) {
-                let text = format!(
-                    "alone {alone}; without limits {free}; under {} {settled}",
-                    self.controller
-                );
-                all.push(note(&program.tenant, text));
-            }
-        }
+        all.extend(others.into_iter().filter_map(in_own_metric));
         let sampled = self
             .windows
             .iter()

@@ -279,6 +279,9 @@ fn a_command_is_compared_with_itself_beside_an_application() {
     place
         .run("explain --beside dram:chase -- true")
         .refuses(2, &["whose real program the host runs"]);
+    place
+        .run("explain --beside dram:!nap -- true")
+        .refuses(2, &["`dram:!nap` is a command", "weir interplay --command"]);
 }
 
 /// What `perf stat` writes where the processor has no counters to give.

@@ -121,6 +121,8 @@ fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
     );
     let p99 = |when: &str| program[when]["ns"]["p99"].as_f64().unwrap();
     assert!(p99("free") > 2.0 * p99("alone"), "{program}");
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("\n\ndram:redis-ycsb-a: alone "), "{shown}");
     // A sampled part has hardly a request, and thousands of stores.
     let error = |side: &str| {
         document["phases"][0][side]["settled_error_pct"]

@@ -99,7 +99,7 @@ impl Explain {
                  with their number",
                 pair.victim,
                 beside.map_or_else(String::new, |other| format!(" with {other}")),
-                pair.beside.unwrap_or(pair.alone),
+                pair.beside.or(pair.alone).unwrap_or_default(),
                 pair.unit,
                 pair.offered_per_s.unwrap_or_default(),
             ));

@@ -84,6 +84,7 @@ impl ProgramPairs {
         if ran.len() < plan.len() {
             return Err(LabError::Stopped);
         }
+        lab.lose(ran.iter().filter_map(|run| run.failed.clone()));
         let of = |victim: &Load, beside: Option<&Load>| -> Vec<CommandTime> {
             let same = |run: &CommandRun| run.victim == *victim && run.beside.as_ref() == beside;
             let runs = plan.iter().zip(&ran).filter(|(run, _)| same(run));
