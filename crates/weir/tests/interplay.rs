@@ -475,3 +475,26 @@ fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
     ];
     place.run(on_model).refuses(2, &["runs on a host"]);
 }
+
+#[test]
+fn a_stream_of_this_host_is_a_victim_of_a_command() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let place = Place::new();
+    let mut words = vec!["interplay", "--format", "json", "--repeat", "1"];
+    words.extend(["--command", "nap=sleep 0.1", "--threads", "1"]);
+    words.extend(["--victims", "dram:ld", "--aggressors", "dram:!nap"]);
+    let document = place.run(words).expect(0).json();
+    let pair = &document["pairs"][0];
+    assert_eq!(pair["unit"], "GB/s", "{pair}");
+    for rate in ["alone", "beside"] {
+        let rate = pair[rate].as_f64().unwrap();
+        assert!((0.1..1000.0).contains(&rate), "{pair}");
+    }
+    // The nap was over long before the stream was, and was taken again.
+    assert!(
+        pair["aggressor_change_pct"].as_f64() > Some(-90.0),
+        "{pair}"
+    );
+}

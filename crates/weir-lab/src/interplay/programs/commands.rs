@@ -239,18 +239,30 @@ impl From<ApplicationDone> for CommandTime {
 }
 
 impl CommandRun {
-    fn stream(lab: &Lab<'_>, tenant: &Tenant) -> Result<CommandTime, LabError> {
+    fn stream(
+        lab: &Lab<'_>,
+        tenant: &Tenant,
+        beside: &mut Option<Neighbour<'_>>,
+    ) -> Result<CommandTime, LabError> {
         let mut stream = Beside::start(lab, tenant)?;
         while stream.time < STREAM {
             if lab.stopped() {
                 return Err(LabError::Stopped);
             }
             stream.look()?;
+            // A command that has ended is started again.
+            if let Some(Neighbour::Tenant(beside)) = beside
+                && beside.tenant.work.is_of_host()
+            {
+                beside.look()?;
+            }
         }
         stream.machine.stop()?;
         Ok(CommandTime {
             time: stream.time,
+            // Bytes in a nanosecond.
             rate: stream.rate().unwrap_or(0.0),
+            unit: Some("GB/s".into()),
             ..CommandTime::default()
         })
     }
@@ -339,7 +351,7 @@ impl CommandRun {
             Load::Tenant(tenant) if tenant.work.is_of_host() => {
                 Self::command(lab, tenant, &mut beside)?
             }
-            Load::Tenant(tenant) => Self::stream(lab, tenant)?,
+            Load::Tenant(tenant) => Self::stream(lab, tenant, &mut beside)?,
             Load::Application(tenant) => self.application(lab, tenant, &mut beside)?,
         };
         Ok(CommandTime {

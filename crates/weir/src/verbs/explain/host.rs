@@ -177,7 +177,7 @@ impl Neighbour {
         };
         let warnings = prepare(
             std::slice::from_mut(&mut participant),
-            (None, 2),
+            (args.size, 2),
             &chosen,
             context,
         )?;
