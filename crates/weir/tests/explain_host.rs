@@ -463,6 +463,9 @@ fn a_program_of_a_description_is_explained_beside_another_and_without_one_refuse
         let document = place.run(words).expect(0).json();
         let warnings = document["warnings"].to_string();
         assert!(!warnings.contains("the data take"), "{warnings}");
+        let shown = place.run("explain column.toml --for 300ms").expect(0);
+        let begins = shown.err().starts_with("column on host: 2 steps");
+        assert!(begins, "{}", shown.err());
     }
     for (words, code, said) in [
         ("explain chase", 2, "only a model runs a description"),

@@ -436,7 +436,7 @@ fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
     let alone = done["pairs"][0]["run_s_alone"].as_f64().unwrap();
     assert!((0.3..5.0).contains(&alone), "{alone}");
     for (line, said) in [
-        ("bad=/no/such/program", "does not start"),
+        ("bad=/no/such/program", "there is no such program"),
         ("bad='unfinished", "bad"),
         ("other=true", "there is no command `bad`"),
         ("bad=false", "exit status 1"),
@@ -464,6 +464,17 @@ fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
     place
         .run(with(victims, other))
         .refuses(2, &["--command nap is no tenant here"]);
+    // A command that is not there is named before another runs.
+    let mut words = vec!["interplay", "--command", "long=sleep 60"];
+    words.extend(["--command", "bad=no-such-program --now"]);
+    let began = std::time::Instant::now();
+    place
+        .run(with(words, ["--victims", "dram:!long,dram:!bad"]))
+        .refuses(
+            2,
+            &["cannot run `no-such-program`: there is no such program"],
+        );
+    assert!(began.elapsed().as_secs() < 30);
     let on_model = [
         "interplay",
         "--on",

@@ -2,6 +2,7 @@
 
 use weir_lab::interplay::{CoRunners, Participant, PlacedName, What, tier_ops};
 use weir_linux::application::program::ready;
+use weir_linux::tracer::Tracer;
 use weir_model::machine::MachineKind;
 use weir_model::tenant::{Command, Placement};
 use weir_model::topology::TierName;
@@ -9,6 +10,7 @@ use weir_model::units::Bytes;
 use weir_model::workload::GROUPS;
 
 use super::workload::application::failure;
+use super::workload::record::is_script;
 use super::workload::size::size as fitting;
 use crate::context::Context;
 use crate::driver;
@@ -37,6 +39,10 @@ pub fn participants(
                         "`{placed}`: there is no command `{name}`; give it with --command {name}='…'"
                     ))
                 })?;
+                if chosen.identity.kind == MachineKind::Host {
+                    // Before another one runs.
+                    is_script(&command.program, Tracer::Lackey)?;
+                }
                 all.push(Participant::command(placed, command.clone()));
             }
             CoRunners::Program(placed) if chosen.identity.kind == MachineKind::Host => {

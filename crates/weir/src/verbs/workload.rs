@@ -11,7 +11,7 @@
 
 mod import;
 mod reading;
-mod record;
+pub mod record;
 mod source;
 
 pub mod application;
