@@ -426,9 +426,6 @@ impl Outcome for ScenarioOutcome {
         };
         let machine = &about.machine.name;
         let what = format!("{} on {machine}", self.scenario);
-        let (protected, others): (Vec<_>, Vec<_>) = (self.phases.iter())
-            .flat_map(|phase| &phase.programs)
-            .partition(|program| program.role == Role::Protected);
         let in_own_metric = |program: &ProgramSummary| {
             let words = |metric: &Option<OwnMetric>| metric.as_ref().map(OwnMetric::words);
             let text = format!(
@@ -440,14 +437,23 @@ impl Outcome for ScenarioOutcome {
             );
             Some(note(&program.tenant, text))
         };
-        // What a protected program gets done says more than its bandwidth.
-        let mut all: Vec<Verdict> = protected.into_iter().filter_map(in_own_metric).collect();
+        let programs = self.phases.iter().flat_map(|phase| &phase.programs);
+        let mut programs: Vec<Verdict> = programs.filter_map(in_own_metric).collect();
+        // What the only protected tenant gets done says more than its bandwidth. Programs of the protected side come first.
+        let first = match self.phases.as_slice() {
+            [phase] if phase.protected.tenants.len() == 1 => (phase.programs.iter())
+                .filter(|program| program.role == Role::Protected)
+                .filter_map(in_own_metric)
+                .count(),
+            _ => 0,
+        };
+        let mut all: Vec<Verdict> = programs.drain(..first).collect();
         all.push(note(&what, text));
         all.extend(summary.release_s.map(|release| {
             let text = format!("all limits were removed within {release:.2} s");
             note("without protected tenants", text)
         }));
-        all.extend(others.into_iter().filter_map(in_own_metric));
+        all.extend(programs);
         let sampled = self
             .windows
             .iter()

@@ -133,6 +133,15 @@ fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
 }
 
 #[test]
+fn of_several_protected_tenants_the_first_sentence_speaks_of_all() {
+    let place = Place::new();
+    let run = "steer run --on emr2s+cxl-a --protect dram:pr-kron,dram:ld --restrain cxl0:nt_st --for 500ms";
+    let shown = place.run(run).expect(0).out();
+    assert!(shown.starts_with("tenants on emr2s+cxl-a: "), "{shown}");
+    assert!(shown.contains("\n- dram:pr-kron: alone "), "{shown}");
+}
+
+#[test]
 fn tenants_of_a_host_and_of_a_model_are_distinguished() {
     let place = Place::new();
     for (on, protect, says) in [

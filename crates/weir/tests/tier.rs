@@ -368,29 +368,11 @@ fn a_profile_of_a_model_is_stored_and_made_once() {
         2,
         &["before it had an answer; `weir runs resume 1` goes on"],
     );
-}
-
-#[test]
-fn a_described_program_has_a_profile_on_a_model() {
-    let place = Place::new();
-    let model = "tier profile --on emr2s,core.count=4+cxl-a --for 60s";
-    let found = place.run(with(
-        model,
-        "--workload kmeans --size 64MiB --sampler events --format json",
-    ));
-    let found = profile(&found.expect(0).out());
-    let heat: Vec<&str> = found.rates.iter().map(|row| row.region.as_str()).collect();
-    assert!(heat.contains(&"points"), "{heat:?}");
-    for (other, said) in [
-        ("--workload type-b", "is a group of workloads"),
-        ("--workload omnetpp-lik", "did you mean `omnetpp-like`?"),
-        (
-            "--workload omnetpp-like --tier cxl9",
-            "there are dram, cxl0",
-        ),
-    ] {
-        place.run(with(model, other)).refuses(2, &[said]);
-    }
+    let described = "--workload kmeans --sampler events";
+    let found = profile(&place.run(with(model, described)).expect(0).out());
+    assert!(found.rates.iter().any(|row| row.region == "points"));
+    let group = place.run(with(model, "--workload type-b"));
+    group.refuses(2, &["is a group of workloads"]);
 }
 
 #[test]
