@@ -468,7 +468,7 @@ fn wrong_profiles_are_refused_with_what_is_right() {
         ),
         (
             "tier profile --on emr2s,core.count=4+cxl-a --workload web9",
-            "cache1",
+            "did you mean `web1`?",
         ),
         (
             "tier profile --on emr2s,core.count=4+cxl-a --period 7",
