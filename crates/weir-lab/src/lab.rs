@@ -291,6 +291,11 @@ impl<'a> Lab<'a> {
         self.notes().partial = true;
     }
 
+    /// Figures are missing, for these reasons.
+    pub fn lose(&self, reasons: impl IntoIterator<Item = String>) {
+        add_new(&mut self.notes().lost, reasons);
+    }
+
     /// Records that figures are less exact than was asked for.
     pub fn inexact(&self, why: String) {
         self.notes().inexact = Some(why);

@@ -426,23 +426,34 @@ impl Outcome for ScenarioOutcome {
         };
         let machine = &about.machine.name;
         let what = format!("{} on {machine}", self.scenario);
-        let mut all = vec![note(&what, text)];
+        let in_own_metric = |program: &ProgramSummary| {
+            let words = |metric: &Option<OwnMetric>| metric.as_ref().map(OwnMetric::words);
+            let text = format!(
+                "alone {}; without limits {}; under {} {}",
+                words(&program.alone)?,
+                words(&program.free)?,
+                self.controller,
+                words(&program.settled)?
+            );
+            Some(note(&program.tenant, text))
+        };
+        let programs = self.phases.iter().flat_map(|phase| &phase.programs);
+        let mut programs: Vec<Verdict> = programs.filter_map(in_own_metric).collect();
+        // What the only protected tenant gets done says more than its bandwidth. Programs of the protected side come first.
+        let first = match self.phases.as_slice() {
+            [phase] if phase.protected.tenants.len() == 1 => (phase.programs.iter())
+                .filter(|program| program.role == Role::Protected)
+                .filter_map(in_own_metric)
+                .count(),
+            _ => 0,
+        };
+        let mut all: Vec<Verdict> = programs.drain(..first).collect();
+        all.push(note(&what, text));
         all.extend(summary.release_s.map(|release| {
             let text = format!("all limits were removed within {release:.2} s");
             note("without protected tenants", text)
         }));
-        for program in self.phases.iter().flat_map(|phase| &phase.programs) {
-            let words = |metric: &Option<OwnMetric>| metric.as_ref().map(OwnMetric::words);
-            let [alone, free, settled] =
-                [&program.alone, &program.free, &program.settled].map(words);
-            if let (Some(alone), Some(free), Some(settled)) = (alone, free, settled) {
-                let text = format!(
-                    "alone {alone}; without limits {free}; under {} {settled}",
-                    self.controller
-                );
-                all.push(note(&program.tenant, text));
-            }
-        }
+        all.extend(programs);
         let sampled = self
             .windows
             .iter()

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use weir_model::units::Bytes;
 use weir_model::workload::{Region, Workload};
 
-use crate::describe::{Description, Origin};
+use crate::describe::{Description, Origin, names};
 use crate::granule::Granule;
 use crate::replay::{APART, Replay};
 use crate::segments::Segment;
@@ -215,6 +215,7 @@ fn uses(again: &Segment, description: &Description, windows: f64) -> Vec<RegionU
     };
     let regions = description.workload.phases.iter();
     let regions: Vec<&Region> = regions.flat_map(|phase| &phase.regions).collect();
+    let names = names(&description.parts);
     let row = |n: usize| {
         let (part, found) = (&description.parts[n], &described[n]);
         let is_own = |region: &&&Region| description.of.contains(&(region.name.clone(), n));
@@ -222,9 +223,9 @@ fn uses(again: &Segment, description: &Description, windows: f64) -> Vec<RegionU
         let mut orders: Vec<&str> = own().map(|region| region.order.name()).collect();
         orders.sort_unstable();
         orders.dedup();
-        let name = own().next().map_or("", |region| region.name.as_str());
+        let name = own().next().map_or(&names[n], |region| &region.name);
         RegionUse {
-            region: name.to_owned(),
+            region: name.clone(),
             address: format!("{:x}", part.from),
             order: orders.join("+"),
             trace_touched: touched(&part.all, windows),

@@ -277,7 +277,7 @@ fn assumed(origin: &Origin, threads: u32, phases: usize) -> String {
 }
 
 /// Names: those of files, else by address; what was put together is `others`.
-fn names(parts: &[Part]) -> Vec<String> {
+pub(crate) fn names(parts: &[Part]) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     for (n, part) in parts.iter().enumerate() {
         let is_last = n + 1 == parts.len() && (part.parts > 1 || n == MOST);

@@ -29,6 +29,7 @@ mod place_process;
 mod place_shared;
 mod plan;
 mod plan_predict;
+mod plan_traces;
 mod pool;
 mod published;
 mod recorded;

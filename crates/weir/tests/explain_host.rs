@@ -279,6 +279,9 @@ fn a_command_is_compared_with_itself_beside_an_application() {
     place
         .run("explain --beside dram:chase -- true")
         .refuses(2, &["whose real program the host runs"]);
+    place
+        .run("explain --beside dram:!nap -- true")
+        .refuses(2, &["`dram:!nap` is a command", "weir interplay --command"]);
 }
 
 /// What `perf stat` writes where the processor has no counters to give.
@@ -436,6 +439,7 @@ fn a_preset_that_dies_while_it_is_observed_is_not_explained() {
 fn a_program_of_a_description_is_explained_beside_another_and_without_one_refused() {
     let place = Place::new();
     let column = include_str!("../../../workloads/scan-column.toml");
+    place.file("large.toml", column);
     let column = column
         .replace("16 GiB", "8 MiB")
         .replace("512 MiB", "256 KiB");
@@ -453,6 +457,15 @@ fn a_program_of_a_description_is_explained_beside_another_and_without_one_refuse
         if of(0, "ipc").is_null() && of(1, "metric").is_object() {
             assert_eq!(document["difference"]["by"], "rate", "{document}");
         }
+        // Both have the size that was asked for.
+        let words =
+            "explain column.toml --size 8M --for 300ms --beside dram:large.toml --format json";
+        let document = place.run(words).expect(0).json();
+        let warnings = document["warnings"].to_string();
+        assert!(!warnings.contains("the data take"), "{warnings}");
+        let shown = place.run("explain column.toml --for 300ms").expect(0);
+        let begins = shown.err().starts_with("column on host: 2 steps");
+        assert!(begins, "{}", shown.err());
     }
     for (words, code, said) in [
         ("explain chase", 2, "only a model runs a description"),

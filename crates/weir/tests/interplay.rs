@@ -290,6 +290,75 @@ fn the_latency_of_requests_grows_with_load_and_with_slower_memory() {
 }
 
 #[test]
+fn the_first_sentence_has_the_latency_of_the_requests() {
+    let place = Place::new();
+    let interplay = "interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --requests 1000 --rate";
+    let first = |arguments: &str| {
+        let out = place.run(with(interplay, arguments)).expect(0).out();
+        let words: Vec<&str> = out.split_whitespace().take(40).collect();
+        words.join(" ")
+    };
+    let alone = first("20k,60k");
+    assert!(alone.starts_with("dram:redis-ycsb-a alone: "), "{alone}");
+    assert!(
+        alone.contains(" us (") && alone.contains(" at 60000/s"),
+        "{alone}"
+    );
+    let beside = first("40k --aggressors cxl0:nt_st,dram:ld");
+    let waits = "programs: requests of dram:redis-ycsb-a at 40000/s wait longest, p99 from ";
+    assert!(beside.starts_with(waits), "{beside}");
+    assert!(beside.contains("with cxl0:nt_st; 2 of 2 pairs"), "{beside}");
+}
+
+#[test]
+fn a_group_of_workloads_stands_for_its_members() {
+    let place = Place::new();
+    let group = "interplay --on emr2s+cxl-a --victims dram:type-c --requests 500";
+    let document = json(&place, group);
+    let pairs = document["pairs"].as_array().unwrap().iter();
+    let victims: Vec<&str> = pairs.filter_map(|pair| pair["victim"].as_str()).collect();
+    assert_eq!(
+        victims,
+        [
+            "dram:rocksdb-get",
+            "dram:pr-kron",
+            "dram:redis-ycsb-a",
+            "dram:llama-decode"
+        ]
+    );
+    place
+        .run("explain bfs-twitter --on emr2s+cxl-a --beside cxl0:type-c")
+        .refuses(2, &["give --beside one"]);
+}
+
+#[test]
+fn a_command_that_fails_costs_its_own_figures_and_no_other() {
+    let place = Place::new();
+    let mut words = vec!["interplay", "--format", "json", "--repeat", "1"];
+    words.extend(["--command", "nap=sleep 0.1", "--command", "bad=false"]);
+    words.extend(["--victims", "dram:!nap,dram:!bad"]);
+    let aggressors = ["--aggressors", "dram:ld", "--size", "8M", "--threads", "1"];
+    let done = place.run(with(words, aggressors)).expect(1);
+    assert!(
+        done.err().contains("`dram:!bad` failed: exit status 1"),
+        "{}",
+        done.err()
+    );
+    let document = done.json();
+    let (nap, bad) = (&document["pairs"][0], &document["pairs"][1]);
+    assert!(nap["run_s_alone"].as_f64() > Some(0.1), "{nap}");
+    assert!(nap["run_s_beside"].as_f64() > Some(0.1), "{nap}");
+    assert!(
+        bad["failed"].as_str().unwrap().contains("exit status 1"),
+        "{bad}"
+    );
+    // What failed is no pair that loses nothing.
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("\nprograms: "), "{shown}");
+    assert!(!shown.contains("of 2 pairs"), "{shown}");
+}
+
+#[test]
 fn a_matrix_of_programs_that_is_stopped_goes_on_to_the_same_figures() {
     let words = "interplay --on emr2s+cxl-a --victims dram:redis-ycsb-a --rate 40k --requests 500 --aggressors \
         cxl0:nt_st,cxl0:ld --format json";
@@ -327,6 +396,14 @@ fn programs_that_cannot_be_tenants_are_refused_with_the_reason() {
         ),
         ("--aggressors dram:bfs-twitter", "--victims"),
         (
+            "--victims dram:nonesuch --aggressors dram:ld",
+            "`weir workload list` has no workload of that name",
+        ),
+        (
+            "--victims dram:type-a --aggressors dram:ld",
+            "`files-fileserver` has no description",
+        ),
+        (
             "--victims dram:bfs-twitter --aggressors dram:ld --threads 400",
             "400 threads",
         ),
@@ -359,10 +436,10 @@ fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
     let alone = done["pairs"][0]["run_s_alone"].as_f64().unwrap();
     assert!((0.3..5.0).contains(&alone), "{alone}");
     for (line, said) in [
-        ("bad=false", "exit status 1"),
-        ("bad=/no/such/program", "does not start"),
+        ("bad=/no/such/program", "there is no such program"),
         ("bad='unfinished", "bad"),
         ("other=true", "there is no command `bad`"),
+        ("bad=false", "exit status 1"),
     ] {
         let command = [
             "interplay",
@@ -377,6 +454,27 @@ fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
         assert_ne!(done.code(), 0, "{line}");
         assert!(done.err().contains(said), "{line}: {}", done.err());
     }
+    let unused = ["interplay", "--command", "nap=sleep 1", "--victims"];
+    let victim = ["dram:ld", "--aggressors", "dram:ld"];
+    place
+        .run(with(unused, victim))
+        .refuses(2, &["--command nap is no tenant here"]);
+    let other = ["--command", "nap=sleep 1", "--command", "bad=true"];
+    let victims = ["interplay", "--victims", "dram:!bad"];
+    place
+        .run(with(victims, other))
+        .refuses(2, &["--command nap is no tenant here"]);
+    // A command that is not there is named before another runs.
+    let mut words = vec!["interplay", "--command", "long=sleep 60"];
+    words.extend(["--command", "bad=no-such-program --now"]);
+    let began = std::time::Instant::now();
+    place
+        .run(with(words, ["--victims", "dram:!long,dram:!bad"]))
+        .refuses(
+            2,
+            &["cannot run `no-such-program`: there is no such program"],
+        );
+    assert!(began.elapsed().as_secs() < 30);
     let on_model = [
         "interplay",
         "--on",
@@ -387,4 +485,27 @@ fn a_command_of_this_host_is_timed_from_its_start_to_its_end() {
         "dram:!ls",
     ];
     place.run(on_model).refuses(2, &["runs on a host"]);
+}
+
+#[test]
+fn a_stream_of_this_host_is_a_victim_of_a_command() {
+    if std::thread::available_parallelism().unwrap().get() < 2 {
+        return;
+    }
+    let place = Place::new();
+    let mut words = vec!["interplay", "--format", "json", "--repeat", "1"];
+    words.extend(["--command", "nap=sleep 0.1", "--threads", "1"]);
+    words.extend(["--victims", "dram:ld", "--aggressors", "dram:!nap"]);
+    let document = place.run(words).expect(0).json();
+    let pair = &document["pairs"][0];
+    assert_eq!(pair["unit"], "GB/s", "{pair}");
+    for rate in ["alone", "beside"] {
+        let rate = pair[rate].as_f64().unwrap();
+        assert!((0.1..1000.0).contains(&rate), "{pair}");
+    }
+    // The nap was over long before the stream was, and was taken again.
+    assert!(
+        pair["aggressor_change_pct"].as_f64() > Some(-90.0),
+        "{pair}"
+    );
 }

@@ -121,6 +121,8 @@ fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
     );
     let p99 = |when: &str| program[when]["ns"]["p99"].as_f64().unwrap();
     assert!(p99("free") > 2.0 * p99("alone"), "{program}");
+    let shown = place.run("runs show last").expect(0).out();
+    assert!(shown.contains("\n\ndram:redis-ycsb-a: alone "), "{shown}");
     // A sampled part has hardly a request, and thousands of stores.
     let error = |side: &str| {
         document["phases"][0][side]["settled_error_pct"]
@@ -128,6 +130,15 @@ fn a_program_is_protected_and_its_own_metric_says_by_how_much() {
             .unwrap()
     };
     assert!(error("protected") > 10.0 && error("restrained") < 1.0);
+}
+
+#[test]
+fn of_several_protected_tenants_the_first_sentence_speaks_of_all() {
+    let place = Place::new();
+    let run = "steer run --on emr2s+cxl-a --protect dram:pr-kron,dram:ld --restrain cxl0:nt_st --for 500ms";
+    let shown = place.run(run).expect(0).out();
+    assert!(shown.starts_with("tenants on emr2s+cxl-a: "), "{shown}");
+    assert!(shown.contains("\n- dram:pr-kron: alone "), "{shown}");
 }
 
 #[test]

@@ -368,6 +368,11 @@ fn a_profile_of_a_model_is_stored_and_made_once() {
         2,
         &["before it had an answer; `weir runs resume 1` goes on"],
     );
+    let described = "--workload kmeans --sampler events";
+    let found = profile(&place.run(with(model, described)).expect(0).out());
+    assert!(found.rates.iter().any(|row| row.region == "points"));
+    let group = place.run(with(model, "--workload type-b"));
+    group.refuses(2, &["is a group of workloads"]);
 }
 
 #[test]
@@ -463,7 +468,7 @@ fn wrong_profiles_are_refused_with_what_is_right() {
         ),
         (
             "tier profile --on emr2s,core.count=4+cxl-a --workload web9",
-            "cache1",
+            "did you mean `web1`?",
         ),
         (
             "tier profile --on emr2s,core.count=4+cxl-a --period 7",

@@ -38,6 +38,31 @@ fn installed(tool: &str) -> bool {
 }
 
 #[test]
+fn memory_that_no_region_describes_has_a_name() {
+    let place = Place::new();
+    let mut all = String::new();
+    let mut random = 1_u64;
+    for n in 0..120_000 {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1);
+        // Six large parts, and three lines between two of them.
+        let at = match n % 2000 {
+            0 => 0x25_0000_0000 + n / 2000 % 3 * 64,
+            _ => 0x10_0000_0000 * (n % 6 + 1) + (random >> 33) % (1 << 20) / 8 * 8,
+        };
+        all.push_str(&format!("I  00400000,4\n L {at:x},8\n"));
+    }
+    place.file("parts.lackey", all);
+    let done = place.run("workload import parts.lackey --format json");
+    let found: Document<Imported> = serde_json::from_str(&done.expect(0).out()).unwrap();
+    let names: Vec<&str> = (found.output.regions.iter())
+        .map(|row| row.region.as_str())
+        .collect();
+    assert_eq!(names, ["m1", "m2", "m3", "m4", "m5", "m6", "others", "all"]);
+}
+
+#[test]
 fn a_trace_becomes_a_description_that_runs() {
     let place = Place::new();
     place.file("two.lackey", lackey(400_000));

@@ -42,8 +42,8 @@ pub struct Explain {
     #[arg(long, value_name = "N", requires = "workload", conflicts_with_all = ["command", "counters", "pid"],
           value_parser = clap::value_parser!(u32).range(1..=1024))]
     pub threads: Option<u32>,
-    /// A stream or a workload that runs with it, as TIER:OP or TIER:PROGRAM: compared with alone; a command
-    /// of this host takes a stream.
+    /// A stream or a workload that runs with it, as TIER:OP or TIER:PROGRAM: compared with alone; on this host
+    /// a workload is its real program.
     #[arg(long, value_name = "TENANT", conflicts_with_all = ["counters", "pid", "no_prefetch", "interval"])]
     pub beside: Option<CoRunners>,
     /// Requests a second that arrive at a workload which answers requests [default: what its description says].
@@ -99,7 +99,7 @@ impl Explain {
                  with their number",
                 pair.victim,
                 beside.map_or_else(String::new, |other| format!(" with {other}")),
-                pair.beside.unwrap_or(pair.alone),
+                pair.beside.or(pair.alone).unwrap_or_default(),
                 pair.unit,
                 pair.offered_per_s.unwrap_or_default(),
             ));

@@ -7,7 +7,7 @@ use weir_model::access::Op;
 use weir_model::diagnostic::{closest, did_you_mean};
 use weir_model::interplay::{Seat, TierOp, split_seat};
 use weir_model::topology::{Tier, TierKind, TierName, Topology};
-use weir_model::workload::{HOSTED, Hosted, Workloads};
+use weir_model::workload::{GROUPS, HOSTED, Hosted, Workloads};
 
 use crate::LabError;
 
@@ -38,6 +38,9 @@ impl FromStr for CoRunners {
         if text.contains(':') {
             let of_workload = |why: String| match meant(text) {
                 Some(meant) => format!("{why}; of the workloads, {meant}"),
+                None if text.split_once(':').is_some_and(|(_, op)| unknown(op)) => {
+                    format!("{why}; `weir workload list` has no workload of that name either")
+                }
                 None => why,
             };
             return text.parse().map(CoRunners::One).map_err(of_workload);
@@ -70,7 +73,9 @@ impl PlacedName {
         let other = program.ends_with(".toml") || program.contains('/') || program.starts_with('!');
         let known = || {
             let library = Workloads::builtin();
-            library.get(program).is_some() || Hosted::named(program).is_some()
+            library.get(program).is_some()
+                || Hosted::named(program).is_some()
+                || GROUPS.iter().any(|(name, _, _)| *name == program)
         };
         if !other && !known() {
             return None;
@@ -101,13 +106,19 @@ impl fmt::Display for PlacedName {
     }
 }
 
+/// Whether a name without a seat or a source is no instruction.
+fn unknown(op: &str) -> bool {
+    !op.contains([':', '@']) && op.parse::<Op>().is_err()
+}
+
 /// Which workloads may be meant by a tenant whose name is none.
 fn meant(text: &str) -> Option<String> {
     let (_, name) = text.split_once(':')?;
     let library = Workloads::builtin();
     let described = library.list().iter().map(|workload| workload.name.as_str());
     let hosted = HOSTED.iter().map(|hosted| hosted.name);
-    did_you_mean(&closest(name, described.chain(hosted)))
+    let groups = GROUPS.iter().map(|(name, _, _)| *name);
+    did_you_mean(&closest(name, described.chain(hosted).chain(groups)))
 }
 
 /// Every victim that these names stand for with every aggressor, each pair once. No names mean every

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use weir_lab::{Lab, LabError, OneRegion, OneRegionRun, WorkloadOptions};
 use weir_model::counters::Counter;
-use weir_model::topology::{TierKind, TierName};
+use weir_model::topology::{Tier, TierKind, TierName};
 use weir_model::units::{GbPerSec, LINE_BYTES, Nanos};
 use weir_model::workload::{Spread, Workload};
 use weir_pages::{Counted, CountedRegion, TierCurve};
@@ -65,6 +65,24 @@ fn misses_of(kind: TierKind) -> Option<Counter> {
         TierKind::Remote | TierKind::RemoteCxl => Some(Counter::TorInsertsIaMissRemote),
         TierKind::CpuLess | TierKind::Ssd => None,
     }
+}
+
+/// A tier and another of another kind, so that counters tell their misses apart.
+///
+/// # Errors
+/// The machine has none.
+pub fn with_another(lab: &Lab<'_>, tier: &TierName) -> Result<[TierName; 2], LabError> {
+    if lab.topology().tier(tier).is_none() {
+        return Err(LabError::unknown_tier(tier, lab.topology()));
+    }
+    let mut others = lab.topology().tiers.iter();
+    let pair = |other: &Tier| [tier.clone(), other.name.clone()];
+    let found = others.find(|other| misses(lab, &pair(other)).is_ok());
+    found.map(pair).ok_or_else(|| {
+        LabError::Nothing(format!(
+            "a described program is counted on two tiers of different kinds, and this machine has no other than {tier}"
+        ))
+    })
 }
 
 /// The counters of misses that the fast and the slow tier serve.

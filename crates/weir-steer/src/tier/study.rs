@@ -18,7 +18,7 @@ use super::trial::{
 /// The length of an interval in seconds.
 pub(super) const INTERVAL_S: f64 = 0.25;
 /// Memory of a workload that is no described program.
-const USUAL_SIZE: Bytes = Bytes::gib(16);
+pub(super) const USUAL_SIZE: Bytes = Bytes::gib(16);
 /// The share of demoted pages above which those that are promoted again are said to go back and forth.
 const RETURNED: f64 = 0.1;
 /// Why requests have no latency here.

@@ -87,6 +87,20 @@ impl Args {
         })
     }
 
+    /// A command that is no tenant would not run.
+    fn check_commands(&self) -> Result<()> {
+        let is_used = |name: &str| {
+            self.names()
+                .any(|named| named.strip_prefix('!') == Some(name))
+        };
+        match self.command.iter().find(|(name, _)| !is_used(name)) {
+            None => Ok(()),
+            Some((name, _)) => Err(Failure::request(format!(
+                "--command {name} is no tenant here; name it as one, such as --victims 'dram:!{name}'"
+            ))),
+        }
+    }
+
     /// The study of programs.
     fn programs(&self, chosen: &Chosen, context: &Context) -> Result<ProgramPairs> {
         let sides = |named: &[CoRunners]| participants(named, chosen, &self.command);
@@ -104,6 +118,7 @@ impl Args {
         let mut all = sides(&self.study.victims)?;
         let victims = all.len();
         all.extend(sides(&self.study.aggressors)?);
+        self.check_commands()?;
         let is_application =
             |participant: &&Participant| matches!(participant.what, What::Application(..));
         let count = all.iter().filter(is_application).count();
@@ -184,6 +199,7 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
     if args.names().next().is_some() {
         return studies::complete(context, &chosen, &args.programs(&chosen, context)?);
     }
+    args.check_commands()?;
     if !args.study.rate.is_empty() {
         return Err(no_rate());
     }

@@ -1,13 +1,16 @@
 //! Tenants by the names that users write: streams, described programs, and commands of this host.
 
-use weir_lab::interplay::{CoRunners, Participant, What, tier_ops};
+use weir_lab::interplay::{CoRunners, Participant, PlacedName, What, tier_ops};
 use weir_linux::application::program::ready;
+use weir_linux::tracer::Tracer;
 use weir_model::machine::MachineKind;
 use weir_model::tenant::{Command, Placement};
 use weir_model::topology::TierName;
 use weir_model::units::Bytes;
+use weir_model::workload::GROUPS;
 
 use super::workload::application::failure;
+use super::workload::record::is_script;
 use super::workload::size::size as fitting;
 use crate::context::Context;
 use crate::driver;
@@ -26,7 +29,7 @@ pub fn participants(
     commands: &[(String, Command)],
 ) -> Result<Vec<Participant>> {
     let mut all = Vec::new();
-    for side in named {
+    for side in &members(named) {
         match side {
             CoRunners::Program(placed) if placed.program.starts_with('!') => {
                 let name = placed.program.trim_start_matches('!');
@@ -36,6 +39,10 @@ pub fn participants(
                         "`{placed}`: there is no command `{name}`; give it with --command {name}='…'"
                     ))
                 })?;
+                if chosen.identity.kind == MachineKind::Host {
+                    // Before another one runs.
+                    is_script(&command.program, Tracer::Lackey)?;
+                }
                 all.push(Participant::command(placed, command.clone()));
             }
             CoRunners::Program(placed) if chosen.identity.kind == MachineKind::Host => {
@@ -55,6 +62,30 @@ pub fn participants(
         }
     }
     Ok(all)
+}
+
+/// The same, with the members of a group in its place.
+fn members(named: &[CoRunners]) -> Vec<CoRunners> {
+    let mut all = Vec::new();
+    for side in named {
+        let group = match side {
+            CoRunners::Program(placed) => GROUPS
+                .iter()
+                .find(|(name, _, _)| *name == placed.program)
+                .map(|(_, _, names)| (&placed.tiers, names)),
+            _ => None,
+        };
+        match group {
+            Some((tiers, names)) => all.extend(names.iter().map(|name| {
+                CoRunners::Program(PlacedName {
+                    tiers: tiers.clone(),
+                    program: (*name).to_owned(),
+                })
+            })),
+            None => all.push(side.clone()),
+        }
+    }
+    all
 }
 
 /// Reads `NAME=COMMAND LINE`; words are apart by spaces, and quotes keep them together as in a shell.

@@ -10,7 +10,7 @@
 
 mod import;
 mod reading;
-mod record;
+pub mod record;
 
 pub mod application;
 mod listing;

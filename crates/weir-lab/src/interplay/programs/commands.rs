@@ -182,12 +182,13 @@ impl<'a> Beside<'a> {
 fn failed(name: &str, code: Option<i32>) -> Result<(), MachineError> {
     match code {
         Some(0) => Ok(()),
-        Some(code) => Err(MachineError::Request(format!(
-            "`{name}` failed: exit status {code}"
-        ))),
-        None => Err(MachineError::Request(format!(
-            "`{name}` was ended by a signal"
-        ))),
+        code => Err(MachineError::System {
+            what: format!("`{name}` failed"),
+            cause: code.map_or_else(
+                || "a signal ended it".into(),
+                |code| format!("exit status {code}"),
+            ),
+        }),
     }
 }
 
@@ -238,18 +239,30 @@ impl From<ApplicationDone> for CommandTime {
 }
 
 impl CommandRun {
-    fn stream(lab: &Lab<'_>, tenant: &Tenant) -> Result<CommandTime, LabError> {
+    fn stream(
+        lab: &Lab<'_>,
+        tenant: &Tenant,
+        beside: &mut Option<Neighbour<'_>>,
+    ) -> Result<CommandTime, LabError> {
         let mut stream = Beside::start(lab, tenant)?;
         while stream.time < STREAM {
             if lab.stopped() {
                 return Err(LabError::Stopped);
             }
             stream.look()?;
+            // A command that has ended is started again.
+            if let Some(Neighbour::Tenant(beside)) = beside
+                && beside.tenant.work.is_of_host()
+            {
+                beside.look()?;
+            }
         }
         stream.machine.stop()?;
         Ok(CommandTime {
             time: stream.time,
+            // Bytes in a nanosecond.
             rate: stream.rate().unwrap_or(0.0),
+            unit: Some("GB/s".into()),
             ..CommandTime::default()
         })
     }
@@ -338,7 +351,7 @@ impl CommandRun {
             Load::Tenant(tenant) if tenant.work.is_of_host() => {
                 Self::command(lab, tenant, &mut beside)?
             }
-            Load::Tenant(tenant) => Self::stream(lab, tenant)?,
+            Load::Tenant(tenant) => Self::stream(lab, tenant, &mut beside)?,
             Load::Application(tenant) => self.application(lab, tenant, &mut beside)?,
         };
         Ok(CommandTime {
@@ -347,8 +360,12 @@ impl CommandRun {
         })
     }
 
-    fn has_application(&self) -> bool {
-        let is = |load: &Load| matches!(load, Load::Application(_));
+    /// Whether one is a command or an application, which may fail by itself.
+    fn has_program(&self) -> bool {
+        let is = |load: &Load| match load {
+            Load::Tenant(tenant) => tenant.work.is_of_host(),
+            Load::Application(_) => true,
+        };
         is(&self.victim) || self.beside.as_ref().is_some_and(is)
     }
 }
@@ -359,10 +376,8 @@ impl Ask for CommandRun {
 
     fn ask(&self, lab: &Lab<'_>) -> Result<CommandTime, LabError> {
         match self.run(lab) {
-            // An application that dies fails this figure and no other.
-            Err(LabError::Machine(MachineError::System { what, cause }))
-                if self.has_application() =>
-            {
+            // A program that fails or dies costs this figure and no other.
+            Err(LabError::Machine(MachineError::System { what, cause })) if self.has_program() => {
                 Ok(CommandTime {
                     failed: Some(format!("{what}: {cause}")),
                     ..CommandTime::default()

@@ -26,16 +26,6 @@ impl ProgramPairs {
                 )));
             }
         }
-        if let Some(stream) = self
-            .victims
-            .iter()
-            .find(|p| matches!(p.what, What::Stream(_)))
-        {
-            return Err(LabError::Nothing(format!(
-                "`{}` is a stream: on a host streams are victims of streams, and commands and applications of both",
-                stream.name
-            )));
-        }
         let cores = &lab.topology().cores;
         let load = |side: &Side, from: u32| -> Result<Load, LabError> {
             let cores = cores.iter().skip(from as usize).take(side.threads as usize);
@@ -84,6 +74,7 @@ impl ProgramPairs {
         if ran.len() < plan.len() {
             return Err(LabError::Stopped);
         }
+        lab.lose(ran.iter().filter_map(|run| run.failed.clone()));
         let of = |victim: &Load, beside: Option<&Load>| -> Vec<CommandTime> {
             let same = |run: &CommandRun| run.victim == *victim && run.beside.as_ref() == beside;
             let runs = plan.iter().zip(&ran).filter(|(run, _)| same(run));

@@ -6,7 +6,7 @@ use weir_model::interplay::{ChangeClass, Reason};
 use weir_model::latency::{LatencySummary, QuantileInterval};
 use weir_model::number::figure;
 use weir_model::topology::Topology;
-use weir_model::units::GbPerSec;
+use weir_model::units::{GbPerSec, Nanos};
 
 use super::super::reason::{Evidence, reason};
 use super::super::side_by_side::CoreClock;
@@ -32,8 +32,9 @@ pub struct ProgramPair {
     pub offered_per_s: Option<f64>,
     /// What the victim gets done: requests, queries or tokens a second, instructions a second, or bytes a second.
     pub unit: String,
-    /// How much of it alone.
-    pub alone: f64,
+    /// How much of it alone; absent where no figure could be taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alone: Option<f64>,
     /// How much of it with the aggressor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beside: Option<f64>,
@@ -143,7 +144,7 @@ impl ProgramPair {
             aggressor_threads: made.aggressor.map_or(0, |(_, threads, _)| threads),
             offered_per_s: offered,
             unit,
-            alone: before,
+            alone: Some(before),
             beside: after,
             run_s_alone: None,
             run_s_beside: None,
@@ -228,11 +229,11 @@ impl ProgramPair {
             aggressor_threads: aggressor.map_or(0, |(_, threads)| threads),
             offered_per_s: None,
             unit: unit.clone().unwrap_or_else(|| "runs/h".into()),
-            alone: before.as_ref().map_or(0.0, amount),
+            alone: before.as_ref().map(amount),
             beside: after.as_ref().map(amount),
             run_s_alone: before.as_ref().and_then(seconds),
             run_s_beside: after.as_ref().and_then(seconds),
-            spread_pct: Some(spread),
+            spread_pct: before.as_ref().map(|_| spread),
             change_pct: change,
             // A change that is no larger than what repetitions differ by is none.
             class: change.map(|change| match change.abs() > spread {
@@ -266,6 +267,38 @@ impl ProgramPair {
         change > 5.0 && self.spread_pct.is_some_and(|spread| spread >= change)
     }
 
+    /// The change of what it gets done, or of the mean latency of requests that arrive by themselves where that is worse, in
+    /// percent.
+    pub fn harm_pct(&self) -> f64 {
+        let change = self.change_pct.unwrap_or(0.0);
+        match (self.offered_per_s, self.ns_alone, self.ns_beside) {
+            (Some(_), Some(alone), Some(beside)) => {
+                change.min((alone.mean.get() / beside.mean.get() - 1.0) * 100.0)
+            }
+            _ => change,
+        }
+    }
+
+    /// `p99 from 8.1 us (8.0 to 8.3) to 25.2 us (24.1 to 26.4)`.
+    pub fn p99_change(&self) -> Option<String> {
+        let before = p99(self.ns_alone, self.p99_alone)?;
+        let after = p99(self.ns_beside, self.p99_beside)?;
+        Some(format!("p99 from {before} to {after}"))
+    }
+
+    /// What it gets done alone: `19918 requests/s, p99 27.6 us (26.7 to 29.7)`; `None` where no figure could be taken.
+    pub fn alone_in_words(&self) -> Option<String> {
+        let alone = self.alone?;
+        let mut parts = vec![match self.run_s_alone {
+            Some(seconds) => format!("a run takes {seconds:.2} s"),
+            None => format!("{} {}", figure(alone), self.unit),
+        }];
+        parts.extend(p99(self.ns_alone, self.p99_alone).map(|p99| format!("p99 {p99}")));
+        let spread = self.spread_pct;
+        parts.extend(spread.map(|spread| format!("repetitions differ by {spread:.1} %")));
+        Some(parts.join(", "))
+    }
+
     /// `-31.0 % of its requests/s, p99 from 8.1 us (8.0 to 8.3) to 25.2 us (24.1 to 26.4), most of it waiting for memory (0.4 to 1.2 cycles of an instruction)`.
     pub fn sentence(&self) -> Option<String> {
         let change = self.change_pct?;
@@ -276,10 +309,12 @@ impl ProgramPair {
             parts.push(format!(
                 "{before:.2} to {after:.2} s, repetitions differ by {spread:.1} %"
             ));
-        } else if let (Some(after), Some(spread)) = (self.beside, self.spread_pct) {
+        } else if let (Some(before), Some(after), Some(spread)) =
+            (self.alone, self.beside, self.spread_pct)
+        {
             parts.push(format!(
                 "{} to {} {}, repetitions differ by {spread:.1} %",
-                figure(self.alone),
+                figure(before),
                 figure(after),
                 self.unit
             ));
@@ -287,22 +322,7 @@ impl ProgramPair {
         if change.abs() >= 0.05 {
             parts.push(format!("{change:+.1} % of its {}", self.unit));
         }
-        let p99 = |ns: &Option<LatencySummary>, between: Option<QuantileInterval>| {
-            let within = between.map_or_else(String::new, |p99| {
-                format!(
-                    " ({:.1} to {:.1})",
-                    p99.low.get() / 1e3,
-                    p99.high.get() / 1e3
-                )
-            });
-            Some(format!("{:.1} us{within}", ns.as_ref()?.p99?.get() / 1e3))
-        };
-        if let (Some(before), Some(after)) = (
-            p99(&self.ns_alone, self.p99_alone),
-            p99(&self.ns_beside, self.p99_beside),
-        ) {
-            parts.push(format!("p99 from {before} to {after}"));
-        }
+        parts.extend(self.p99_change());
         if self.saturated {
             parts.push("it cannot answer all that arrive".into());
         }
@@ -325,6 +345,15 @@ impl ProgramPair {
         }
         Some(text)
     }
+}
+
+/// `8.1 us (8.0 to 8.3)`.
+fn p99(ns: Option<LatencySummary>, between: Option<QuantileInterval>) -> Option<String> {
+    let us = |ns: Nanos| ns.get() / 1e3;
+    let within = between.map_or_else(String::new, |p99| {
+        format!(" ({:.1} to {:.1})", us(p99.low), us(p99.high))
+    });
+    Some(format!("{:.1} us{within}", us(ns?.p99?)))
 }
 
 /// Requests that are answered, as a share of those that arrive, below which they queue without end.

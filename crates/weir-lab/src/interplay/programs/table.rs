@@ -75,13 +75,17 @@ impl Outcome for ProgramTable {
         let mut beside: Vec<&ProgramPair> = self
             .pairs
             .iter()
-            .filter(|p| p.aggressor.is_some())
+            .filter(|p| p.aggressor.is_some() && p.change_pct.is_some())
             .collect();
         let harmed = |pair: &&&ProgramPair| pair.class.is_some_and(|c| c < ChangeClass::None);
         let change = |pair: &ProgramPair| pair.change_pct.unwrap_or(0.0);
+        let at = |pair: &ProgramPair| {
+            let rate = pair.offered_per_s;
+            rate.map_or_else(String::new, |rate| format!(" at {rate:.0}/s"))
+        };
         beside.sort_by(|a, b| {
-            (a.class, change(a))
-                .partial_cmp(&(b.class, change(b)))
+            (a.class, a.harm_pct())
+                .partial_cmp(&(b.class, b.harm_pct()))
                 .unwrap_or(std::cmp::Ordering::Equal)
         });
         if let Some(worst) = beside.first() {
@@ -107,7 +111,14 @@ impl Outcome for ProgramTable {
                             worst.unit
                         ),
                         // As many requests are answered, each later.
-                        false => format!("requests of {} take longest", worst.victim),
+                        false => format!(
+                            "requests of {}{} wait longest{}",
+                            worst.victim,
+                            at(worst),
+                            worst
+                                .p99_change()
+                                .map_or_else(String::new, |p99| format!(", {p99},"))
+                        ),
                     },
                     aggressor.as_deref().unwrap_or_default(),
                     beside.len()
@@ -116,15 +127,25 @@ impl Outcome for ProgramTable {
             all.push(note("programs".into(), lead));
         }
         for pair in &beside {
-            let at = pair
-                .offered_per_s
-                .map_or_else(String::new, |rate| format!(" at {rate:.0}/s"));
             let about = format!(
-                "{}{at} with {}",
+                "{}{} with {}",
                 pair.victim,
+                at(pair),
                 pair.aggressor.as_deref().unwrap_or_default()
             );
             all.extend(pair.sentence().map(|text| note(about, text)));
+        }
+        let alone = || self.pairs.iter().filter(|p| p.aggressor.is_none());
+        let mut victims: Vec<&String> = alone().map(|pair| &pair.victim).collect();
+        victims.dedup();
+        for victim in victims {
+            let own = alone().filter(|pair| pair.victim == *victim);
+            let words: Vec<String> = own
+                .filter_map(|pair| Some(format!("{}{}", pair.alone_in_words()?, at(pair))))
+                .collect();
+            if !words.is_empty() {
+                all.push(note(format!("{victim} alone"), words.join("; ")));
+            }
         }
         for pair in &self.pairs {
             let beside = pair.aggressor.as_ref();
@@ -142,7 +163,7 @@ impl Outcome for ProgramTable {
         {
             let text = format!(
                 "{:.0} {} are answered of {:.0} that arrive: the queue grows without end",
-                pair.alone,
+                pair.alone.unwrap_or(0.0),
                 pair.unit,
                 pair.offered_per_s.unwrap_or(0.0)
             );

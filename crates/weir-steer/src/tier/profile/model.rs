@@ -4,6 +4,7 @@ use serde::Serialize;
 use weir_lab::{Ask, Lab, LabError, Study};
 use weir_model::topology::TierName;
 use weir_model::units::{Bytes, Nanos};
+use weir_model::workload::Workload;
 use weir_pages::policy::Thresholds;
 use weir_pages::{
     Costs, Host, Memory, Options, PagedWorkload, Sampler, Scan, Simulation, TierCurve, VERSION,
@@ -12,6 +13,8 @@ use weir_pages::{
 
 use super::{History, Profile, ProfileOf, ProfileSource, ProfileTimes, Times};
 use crate::tier::curves;
+use crate::tier::described::{counted, with_another};
+use crate::tier::study::USUAL_SIZE;
 use crate::tier::trial::{bad, preset};
 
 /// How long a profile of a model is, in seconds.
@@ -44,12 +47,12 @@ weir_model::named! {
 /// Which pages a workload touches how often, on a model.
 #[derive(Debug, Clone, clap::Args)]
 pub struct ProfileModel {
-    /// On a model: the shape of the workload [default: cache1].
-    #[arg(long, value_name = "NAME")]
+    /// On a model: the shape of the workload, or a described program [default: cache1].
+    #[arg(long, value_name = "NAME|FILE")]
     pub workload: Option<String>,
-    /// On a model: memory that the workload has.
-    #[arg(long, value_name = "SIZE", default_value = "16GiB")]
-    pub size: Bytes,
+    /// On a model: memory that the workload has [default: 16GiB; of a described program, its own].
+    #[arg(long, value_name = "SIZE")]
+    pub size: Option<Bytes>,
     /// On a model: the tier of its memory.
     #[arg(long, value_name = "TIER", default_value = "dram")]
     pub tier: TierName,
@@ -66,6 +69,9 @@ pub struct ProfileModel {
     /// Lengths and thresholds.
     #[command(flatten)]
     pub times: ProfileTimes,
+    /// The description of the workload, where it is a program.
+    #[arg(skip)]
+    pub described: Option<Workload>,
 }
 
 /// A profile of a simulation, as it is asked for.
@@ -89,16 +95,28 @@ pub struct Looked {
     pub version: u32,
 }
 
+impl ProfileModel {
+    /// The tier of its memory, and the workload, of a described program as counted there.
+    fn load(&self, lab: &Lab<'_>, name: &str) -> Result<(TierCurve, PagedWorkload), LabError> {
+        let Some(program) = &self.described else {
+            let [curve, _] = curves(lab, &[self.tier.clone(), self.tier.clone()])?;
+            return Ok((curve, preset(name, self.size.unwrap_or(USUAL_SIZE))?));
+        };
+        let tiers = with_another(lab, &self.tier)?;
+        let both = curves(lab, &tiers)?;
+        let counted = counted(lab, program, &tiers, &both)?;
+        let workload = weir_pages::described(program, &counted, both[0].idle(), self.size);
+        let [curve, _] = both;
+        Ok((curve, workload))
+    }
+}
+
 impl Study for ProfileModel {
     const VERB: &'static str = "tier profile";
     type Output = Profile;
 
     fn run(&self, lab: &Lab<'_>) -> Result<Profile, LabError> {
-        let workload = self.workload.as_deref().unwrap_or("cache1");
-        let workload = PagedWorkload {
-            name: format!("{workload} of {}", self.size),
-            ..preset(workload, self.size)?
-        };
+        let name = self.workload.as_deref().unwrap_or("cache1");
         let times = self.times.check(USUAL_S, STEP_S)?;
         // A look is at the end of a step of the simulation.
         let steps = |what: &str, seconds: f64| {
@@ -139,7 +157,15 @@ impl Study for ProfileModel {
                 scan
             }
         };
-        let [curve, _] = curves(lab, &[self.tier.clone(), self.tier.clone()])?;
+        let (curve, workload) = self.load(lab, name)?;
+        let usual = || match &self.described {
+            Some(program) => program.footprint(),
+            None => USUAL_SIZE,
+        };
+        let workload = PagedWorkload {
+            name: format!("{name} of {}", self.size.unwrap_or_else(usual)),
+            ..workload
+        };
         let looked = Looked {
             workload,
             sampler,

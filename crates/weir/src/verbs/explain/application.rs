@@ -30,6 +30,7 @@ use crate::insight;
 use crate::keeping::Keeping;
 use crate::machine::{self, Chosen};
 use crate::nodes::{all_here, here};
+use crate::progress::Progress;
 
 /// How long it is observed, unless asked for.
 const LASTS: Nanos = Nanos(5e9);
@@ -101,10 +102,18 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
         Some(other) => vec![(&own.tenants[0], None), (&own.tenants[0], Some(other))],
         None => own.tenants.iter().map(|tenant| (tenant, None)).collect(),
     };
+    // Of each run its start, with its data, and the time for which it is observed.
+    let (mut done, of) = (0, 2 * runs.len());
+    let title = format!("{} on host", program.name);
+    let mut progress = Progress::begin(&title, of, context.global.quiet);
+    let mut step = || {
+        done += 1;
+        progress.step(done, of, done as f64 / of as f64);
+    };
     for (index, (tenant, other)) in runs.iter().enumerate() {
         let beside = other.map(|other| other.start(context)).transpose()?;
         let (counted, done, bytes) =
-            own.observe(tenant, Duration::from_secs_f64(lasts), context)?;
+            own.observe(tenant, Duration::from_secs_f64(lasts), context, &mut step)?;
         if let Some(beside) = beside {
             head.warnings.extend(beside.end()?);
         }
@@ -125,6 +134,7 @@ pub(super) fn explain(args: &Args, mut program: RealProgram, context: &Context) 
             break;
         }
     }
+    progress.end();
     if let [one, two] = seen.as_slice()
         && one.difference(two).is_err()
     {
@@ -220,12 +230,14 @@ impl<'a> Observed<'a> {
         })
     }
 
-    /// Counts while it works: what was counted, what it got done, and its memory.
+    /// Counts while it works: what was counted, what it got done, and its memory. A step is done when it has started, and another
+    /// when it was observed.
     fn observe(
         &self,
         tenant: &ApplicationTenant,
         lasts: Duration,
         context: &Context,
+        step: &mut dyn FnMut(),
     ) -> Result<(
         CountersDocument,
         Option<ApplicationDone>,
@@ -238,6 +250,7 @@ impl<'a> Observed<'a> {
         context.stop.waits_for(format!("`{}` to end", tenant.name));
         let mut application = self.chosen.testbed.application(tenant, &stop)?;
         application.begin(&stop)?;
+        step();
         let mut processes = descendants(&root, own);
         processes.retain(|process| !before.contains(process));
         let counted = match processes.as_slice() {
@@ -257,6 +270,7 @@ impl<'a> Observed<'a> {
             }
             .run(&context.stop),
         };
+        step();
         let bytes = memory(&root, &processes).map_err(|why| why.reason);
         let seen = counted.as_ref().ok().and_then(|counted| counted.elapsed);
         let has_died = seen.is_some_and(|seen| seen.as_secs() < lasts.as_secs_f64()) && !stop();

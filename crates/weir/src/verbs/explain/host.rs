@@ -5,7 +5,7 @@ use std::time::Duration;
 use weir_insight::documents::Explained;
 use weir_insight::explain::{COUNTERS, CountedRun};
 use weir_lab::Outcome as _;
-use weir_lab::interplay::{Participant, What};
+use weir_lab::interplay::{CoRunners, Participant, What};
 use weir_linux::memory::ProgramPolicy;
 use weir_linux::perf::session::NOTHING_RAN;
 use weir_linux::pin::Pinned;
@@ -177,7 +177,7 @@ impl Neighbour {
         };
         let warnings = prepare(
             std::slice::from_mut(&mut participant),
-            (None, 2),
+            (args.size, 2),
             &chosen,
             context,
         )?;
@@ -264,6 +264,16 @@ pub(super) fn document(seen: &[CountedRun], header: Header) -> Result<Document<E
 /// The tenant that runs with what is explained.
 pub(super) fn beside(args: &Args, chosen: &Chosen) -> Result<Option<Participant>> {
     let named = args.study.beside.as_slice();
+    for side in named {
+        if let CoRunners::Program(placed) = side
+            && placed.program.starts_with('!')
+        {
+            return Err(Failure::request(format!(
+                "`{placed}` is a command; a program is explained with a stream or a workload, and `weir interplay --command` \
+                 measures commands with each other"
+            )));
+        }
+    }
     let mut participants = participants(named, chosen, &[])?;
     match (participants.pop(), participants.is_empty()) {
         (found, true) => Ok(found),

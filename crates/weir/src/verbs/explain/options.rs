@@ -47,7 +47,8 @@ pub struct Args {
     /// Observe a real program of this host for this time [default: 5s].
     #[arg(long = "for", value_name = "TIME", requires = "workload", conflicts_with_all = ["command", "counters", "pid"])]
     pub(super) lasts: Option<Nanos>,
-    /// The size of the data of a real program of this host [default: as described, at most half of the free memory].
+    /// The size of the data of a real program of this host, and of one that runs with it [default: as described, at most half of
+    /// the free memory].
     #[arg(long, value_name = "SIZE", requires = "workload", conflicts_with_all = ["command", "counters", "pid"])]
     pub(super) size: Option<Bytes>,
     /// What a lone chase takes on the memory of each run, in ns, as `weir bench latency` measures it: tells

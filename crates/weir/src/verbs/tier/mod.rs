@@ -27,9 +27,10 @@ pub mod windows;
 use clap::Subcommand;
 use weir_model::diagnostic::closest;
 use weir_model::machine::MachineKind;
-use weir_model::workload::{Hosted, Workloads};
+use weir_model::workload::{GROUPS, Hosted, Workload, Workloads};
 use weir_steer::tier::advise::Advise;
 use weir_steer::tier::population::Population;
+use weir_steer::tier::profile::ProfileModel;
 use weir_steer::tier::{Simulate, shapes};
 
 use crate::context::Context;
@@ -105,16 +106,35 @@ fn profile(args: &profile::Args, context: &Context) -> Result<()> {
              --target pid:4711; or a file with --trace",
         ));
     }
-    complete(context, &chosen, &args.study)
+    complete(context, &chosen, &profiled(&args.study)?)
 }
 
-/// The description of a workload that is no preset of this verb.
+/// The profile with the description of its workload, where that is a program.
+fn profiled(study: &ProfileModel) -> Result<ProfileModel> {
+    let name = study.workload.as_deref();
+    Ok(ProfileModel {
+        described: name
+            .map(|name| description(name, None))
+            .transpose()?
+            .flatten(),
+        ..study.clone()
+    })
+}
+
+/// The same with the description of its workload, where that is a program.
 fn with_description(study: &Simulate) -> Result<Simulate> {
-    let name = study.workload.as_str();
+    Ok(Simulate {
+        described: description(&study.workload, study.threads)?,
+        ..study.clone()
+    })
+}
+
+/// The description of a workload that is no shape.
+fn description(name: &str, threads: Option<u32>) -> Result<Option<Workload>> {
     let described = name.strip_prefix("described:");
     if described.is_none() && shapes().any(|known| known == name) {
-        return match study.threads {
-            None => Ok(study.clone()),
+        return match threads {
+            None => Ok(None),
             Some(_) => Err(Failure::request(format!(
                 "`{name}` is a shape with its own threads; --threads is for described programs"
             ))),
@@ -132,6 +152,7 @@ fn with_description(study: &Simulate) -> Result<Simulate> {
         && !is_file
         && library.get(name).is_none()
         && Hosted::named(name).is_none()
+        && !GROUPS.iter().any(|(group, _, _)| *group == name)
     {
         let hint = match closest(name, names).as_slice() {
             [] => "`weir tier simulate --help` and `weir workload list` have them".to_owned(),
@@ -141,11 +162,7 @@ fn with_description(study: &Simulate) -> Result<Simulate> {
             "there is no workload `{name}`; {hint}"
         )));
     }
-    let program = find_for(described.unwrap_or(name), study.threads)?;
-    Ok(Simulate {
-        described: Some(program),
-        ..study.clone()
-    })
+    find_for(described.unwrap_or(name), threads).map(Some)
 }
 
 fn model(context: &Context) -> Result<Chosen> {
@@ -175,7 +192,7 @@ pub fn resume(args: &Args, context: &Context, run: RunId) -> Result<()> {
             driver::resume(context, run, None, |_, _, _| Ok(study.clone()))?.verdict()
         }
         What::Profile(args) if !args.is_of_host() => {
-            driver::resume(context, run, None, |_, _, _| Ok(args.study.clone()))?.verdict()
+            driver::resume(context, run, None, |_, _, _| profiled(&args.study))?.verdict()
         }
         What::Profile(_) => Err(Failure::request(
             "a profile of processes or of a trace is made in one go; begin another",

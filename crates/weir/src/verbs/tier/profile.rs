@@ -11,10 +11,11 @@ use weir_steer::tier::profile::ProfileModel;
 #[derive(Debug, Clone, clap::Args)]
 #[command(after_help = "\
 Workloads: web1, cache1, cache2, data-warehouse, stream, bc-twitter, bc-urand,
-tc-kron, tc-twitter, gpt2.
+tc-kron, tc-twitter, gpt2; and described programs, as for `weir tier simulate`.
 
 Examples:
   weir tier profile --on emr2s+cxl-a --workload cache1
+  weir tier profile --on emr2s+cxl-a --workload redis-ycsb-a --for 60s
   weir tier profile --on emr2s+cxl-a --workload web1 --sampler events
   weir tier profile --target pid:4711 --for 60s
   weir tier profile --target cgroup:/batch.slice --for 10min --max-regions 4000
