@@ -48,9 +48,7 @@ pub(super) fn read(file: &Path, machine: Machine) -> Result<(Trace, Problems)> {
     let read = read.and_then(|file| unharmed(|| of(&name, file, machine)));
     read.map_err(|failed| match failed {
         Failed::Trace(error) => Failure::Request(error.into()),
-        Failed::File(_) if stop::requested() => {
-            Failure::Partial(format!("{name} was not read to its end"))
-        }
+        Failed::File(error) if stop::requested() => Failure::reading(error.context(name)),
         Failed::File(error) => Failure::Request(error.context(format!(
             "{name} is no Parquet file that can be read; it may be uncompressed or compressed by Snappy"
         ))),

@@ -214,7 +214,9 @@ impl Options {
             _ => read::read(&name, read::Format::Own, self.machine, from),
         };
         if stop::requested() {
-            return Err(Failure::Partial(format!("{name} was not read to its end")));
+            return Err(Failure::Partial(format!(
+                "a stop was requested, and {name} was not read to its end"
+            )));
         }
         // What unpacks a damaged file ends with lines that seem bad.
         match source.end()?.0 {
