@@ -338,6 +338,7 @@ fn what_is_missing_or_wrong_is_reported_with_what_to_do() {
     without("redis-ycsb-a").refuses(3, &["apt-get install redis-server"]);
     without("memcached-etc").refuses(3, &["apt-get install memcached"]);
     without("tpch").refuses(3, &["pip install duckdb"]);
+    without("tpcds").refuses(3, &["pip install duckdb-extension-tpcds"]);
     without("postgres-tpcb").refuses(3, &["apt-get install python3 postgresql"]);
     without("rocksdb-get").refuses(3, &["rocksdb-tools"]);
     without("llama-decode").refuses(3, &["llama-cpp-python"]);

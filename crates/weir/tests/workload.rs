@@ -94,8 +94,13 @@ fn wrong_requests_are_refused_with_what_would_do() {
     refused(&on("--tier cxl3"), "no tier `cxl3`");
     refused(&on("--threads 900"), "give fewer with --threads");
     refused(
-        "workload show type-a",
+        "workload show type-a --format json",
         "name one of its members: `files-fileserver`",
+    );
+    let group = place.run("workload show type-a").expect(0).out();
+    assert!(
+        group.contains("workloads: files-fileserver, files-varmail, which"),
+        "{group}"
     );
     // The machine refuses this one, after its run began.
     refused(

@@ -117,6 +117,7 @@ table! {
     Memcached: Server(&MEMCACHED), "apt-get install memcached", ONE, lasts true, threads true;
     Sqlite: Script(include_str!("sqlite.py")), "apt-get install python3", (1, 2), lasts false, threads false;
     DuckDb: Script(include_str!("duckdb.py")), "apt-get install python3 python3-pip; pip install duckdb", (1, 22), lasts false, threads true;
+    TpcDs: Script(include_str!("tpcds.py")), "apt-get install python3 python3-pip; pip install duckdb-extension-tpcds", (1, 99), lasts false, threads true;
     Postgres: Script(include_str!("postgres.py")), "apt-get install python3 postgresql", (1, 1), lasts true, threads true;
     RocksDb: Script(include_str!("rocksdb.py")), "apt-get install python3 rocksdb-tools", (2, 1), lasts true, threads true;
     Llama: Script(include_str!("llama.py")), "apt-get install python3 python3-pip; pip install llama-cpp-python", ONE, lasts false, threads true;

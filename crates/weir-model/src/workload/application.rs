@@ -19,6 +19,8 @@ crate::named! {
         Sqlite = "sqlite",
         /// DuckDB in memory: the queries of TPC-H.
         DuckDb = "duckdb",
+        /// DuckDB in memory: the queries of TPC-DS.
+        TpcDs = "tpcds",
         /// PostgreSQL under transactions of the kind of TPC-B or TPC-C.
         Postgres = "postgres",
         /// RocksDB by its own benchmark: filled, read, scanned.

@@ -36,7 +36,7 @@ const fn of(
     }
 }
 
-use Application::{Files, Memcached, Postgres, Redis, Services};
+use Application::{Files, Memcached, Postgres, Redis, Services, TpcDs};
 
 /// All of them, by name. Records of YCSB have ten fields of 100 bytes; those of Redis are as large as in its descriptions.
 #[rustfmt::skip]
@@ -54,6 +54,7 @@ pub const HOSTED: &[Hosted] = &[
     of("redis-ycsb-e", (Redis, "e"), (5340, 624), "Redis, scans of up to 100 records by a sorted set, and 5 % inserts (YCSB E)"),
     of("redis-ycsb-f", (Redis, "f"), (5340, 624), "Redis, half reads and half reads that write back (YCSB F)"),
     of("service-chain", (Services, "usual"), (512, 64), "Five services that call each other and think, as microservices do"),
+    of("tpcds", (TpcDs, "usual"), (2048, 64), "DuckDB, the 99 queries of TPC-DS"),
 ];
 
 /// Workloads that run one after the other, for the types of applications of CXL-Interplay (DAC 2025).

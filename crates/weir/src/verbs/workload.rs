@@ -25,9 +25,9 @@ use weir_lab::RunAlone;
 use weir_linux::application::table;
 use weir_model::workload::{Application, GROUPS, Hosted};
 
-use self::listing::{list, show, show_hosted};
+use self::listing::{list, show, show_group, show_hosted};
 use self::options::Real;
-use crate::context::Context;
+use crate::context::{Context, Format};
 use crate::failure::{Failure, Result};
 use crate::named::{find, find_for, read, real_program};
 use crate::session::say;
@@ -109,7 +109,10 @@ pub fn run(args: &Args, context: &Context) -> Result<()> {
         What::List => list(format),
         What::Show { workload } => match Hosted::named(workload) {
             Some(hosted) => show_hosted(hosted, format),
-            None => show(&find(workload)?, format),
+            None => match GROUPS.iter().find(|(name, ..)| name == workload) {
+                Some(group) if format == Format::Table => show_group(group),
+                _ => show(&find(workload)?, format),
+            },
         },
         What::Check { files } => check_files(files, format, &|file| Ok(read(file)?.name)),
         What::Import(args) => import::run(args, context),

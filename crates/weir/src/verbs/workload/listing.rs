@@ -83,6 +83,18 @@ pub(super) fn show_hosted(hosted: &Hosted, format: Format) -> Result<()> {
     print_text(&text)
 }
 
+/// The workloads of a group.
+pub(super) fn show_group((name, summary, members): &(&str, &str, &[&str])) -> Result<()> {
+    let members = format!(
+        "{}, which `weir workload run {name}` runs one after the other",
+        members.join(", ")
+    );
+    print_text(&format!(
+        "{name}: {summary}\n{}\n",
+        wrap(&members, "workloads: ", "  ")
+    ))
+}
+
 pub(super) fn show(workload: &Workload, format: Format) -> Result<()> {
     print_as(
         format,
