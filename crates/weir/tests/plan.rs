@@ -339,7 +339,7 @@ fn vms_that_find_no_room_are_said_first_and_no_pool_is_larger_than_the_cluster()
     assert!(begin.contains("VMs that found no machine"), "{begin}");
     let all = out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(all.contains("GiB of memory are saved for "), "{all}");
-    assert!(all.contains("intervals: one cluster has none;"), "{all}");
+    assert!(all.contains("intervals: one cluster gives none;"), "{all}");
     let several = "plan pool --machines 4 --days 2 --clusters 3 --pools 8 --format json";
     let json = place.run(several).expect(0).json();
     for row in rows(&json, "savings") {

@@ -60,6 +60,15 @@ fn a_generated_trace_is_written_and_gives_the_figures_of_its_cluster() {
         2,
         &["twice.gz: what is read begins like a file of gzip: it was compressed twice"],
     );
+    // A file that is refused at its head is not unpacked to its end, which nothing would read.
+    place.file(
+        "wrong",
+        format!("arrival_s,cores\n{}", "0,2\n".repeat(100_000)),
+    );
+    packed("wrong", "wrong.gz");
+    place
+        .run("plan pool --trace wrong.gz")
+        .refuses(2, &["wrong.gz:1: there is no column `departure_s`"]);
     let whole = std::fs::read(place.path("cluster.csv.gz")).unwrap();
     std::fs::write(place.path("cut.gz"), &whole[..whole.len() / 2]).unwrap();
     place.run("plan pool --trace cut.gz --machines 8").refuses(

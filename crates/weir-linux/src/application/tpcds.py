@@ -14,7 +14,8 @@ except ImportError:
     sys.exit(0)
 
 size, threads, trials, folder = int(sys.argv[2]), int(sys.argv[5]), int(sys.argv[6]), sys.argv[9]
-# Measured: all tables take some 1.9 GB in memory for each unit of scale, and 75 MB besides. Below LEAST the generator does not end.
+# Measured: all tables take some 1.9 GB in memory for each unit of scale, and 75 MB besides. At a scale of
+# 0.003 the generator did not end.
 LEAST = 0.01
 scale = max((size - 75e6) / 1.9e9, LEAST)
 # It writes nothing: a query that does not fit fails.

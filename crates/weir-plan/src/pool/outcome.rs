@@ -125,7 +125,7 @@ impl Outcome for PoolPlan {
                 &format!("a pool of {} sockets with the policy {} {verb}", best.sockets, best.policy),
                 format!(
                     "{without}{memory} GiB of memory are saved for {each}, {saved} % against machines without a pool that are bought by the same \
-                     rule and {:.1} % against the machines as they are, of which {:.1} % need no pool; {left} thousand USD are left over for it; \
+                     rule and {:.1} % against the machines as they are, of which {:.1} % need no pool; {left} thousand USD are left over for each pool; \
                      {:.1} % of the VMs are slower than the margin; {device}{dram}",
                     best.against_now_pct, best.without_pct, best.slow_pct
                 ),
@@ -146,7 +146,7 @@ impl Outcome for PoolPlan {
             notes.push(note("release of slices", text));
         }
         if self.clusters == 1 {
-            let text = "one cluster has none; name several traces with --trace, or generate some with --clusters";
+            let text = "one cluster gives none; name several traces with --trace, or generate some with --clusters";
             notes.push(note("intervals", text.into()));
         }
         let sockets = self.machines.saturating_mul(SOCKETS);

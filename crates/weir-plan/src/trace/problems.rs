@@ -25,7 +25,7 @@ weir_model::named! {
         LateBeginning = "first arrival after more than a day",
         /// Its memory is no multiple of 1 GiB.
         UnevenMemory = "memory is no multiple of 1 GiB",
-        /// Its category is none of the Azure traces.
+        /// The Azure traces do not have its category.
         UnknownCategory = "unknown category",
         /// More than a day without an arrival before it.
         Gap = "after a gap of more than a day",

@@ -70,7 +70,7 @@ fn misses_of(kind: TierKind) -> Option<Counter> {
 /// A tier and another of another kind, so that counters tell their misses apart.
 ///
 /// # Errors
-/// The machine has none.
+/// The machine has no such tiers.
 pub fn with_another(lab: &Lab<'_>, tier: &TierName) -> Result<[TierName; 2], LabError> {
     if lab.topology().tier(tier).is_none() {
         return Err(LabError::unknown_tier(tier, lab.topology()));

@@ -31,7 +31,7 @@ const GROUP: usize = 1 << 20;
 /// Whether a file is one of Parquet, by its first bytes.
 pub(super) fn is(file: &Path) -> bool {
     let mut magic = [0; MAGIC.len()];
-    // A pipe is none, and would lose its first bytes.
+    // A pipe is left alone: it would lose its first bytes.
     file.is_file()
         && File::open(file).is_ok_and(|mut file| file.read_exact(&mut magic).is_ok())
         && magic == *MAGIC

@@ -218,13 +218,14 @@ impl Options {
                 "a stop was requested, and {name} was not read to its end"
             )));
         }
-        // What unpacks a damaged file ends with lines that seem bad.
+        let read = read.map_err(|error| match error {
+            ReadError::Io { .. } => Failure::Work(error.into()),
+            error => Failure::Request(error.into()),
+        })?;
+        // Only after the last line: until then what unpacks the file waits for a reader.
         match source.end()?.0 {
-            Some(damaged) if read.is_ok() => Err(Failure::request(format!("{name}: {damaged}"))),
-            _ => read.map_err(|error| match error {
-                ReadError::Io { .. } => Failure::Work(error.into()),
-                error => Failure::Request(error.into()),
-            }),
+            Some(damaged) => Err(Failure::request(format!("{name}: {damaged}"))),
+            None => Ok(read),
         }
     }
 }
